@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// What a loop keeps for a watch and for a timer. Made by an add, marked by a
+// remove, destroyed by the Reaper on the loop's thread, so that a pointer that the
+// loop's thread holds during a turn stays good for that turn.
+//
+// Fields are guarded by the core's mutex except: atomics; those marked "loop",
+// which only the loop's thread touches; and what never changes after the add.
+
+#include <atomic>
+#include <cstdint>
+
+#include <glib.h>
+
+#include <sluice/event.h>
+
+#include "util/event/timer_heap.hpp"
+
+namespace sluice::event {
+
+inline constexpr int all_events =
+    SLUICE_EVENT_READABLE | SLUICE_EVENT_WRITABLE | SLUICE_EVENT_ERROR | SLUICE_EVENT_HANGUP;
+// reported whether asked for or not
+inline constexpr int unasked_events = SLUICE_EVENT_ERROR | SLUICE_EVENT_HANGUP;
+
+struct Registration {
+    Registration() = default;
+    Registration(const Registration &) = delete;
+    Registration &operator=(const Registration &) = delete;
+    virtual ~Registration() = default;
+
+    int id = 0;
+    void *opaque = nullptr;
+    sluice_event_free_callback free_opaque = nullptr;
+    std::atomic<bool> removed{false};
+    Registration *next_dead = nullptr;
+};
+
+struct Watch final : Registration {
+    int fd = -1;
+    sluice_event_handle_callback callback = nullptr;
+    std::atomic<int> wanted{0};
+    std::atomic<bool> bad{false}; // on a closed descriptor, until the next update
+
+    bool changed = false; // is in the core's list of changes
+    bool verify = false;  // the kernel's idea of this descriptor may be out of date
+    Watch *next_changed = nullptr;
+
+    bool linked = false;          // loop: is in its descriptor's list (epoll)
+    bool suspended = false;       // loop: its callback runs a nested turn (epoll)
+    Watch *next_on_fd = nullptr;  // loop: (epoll)
+    uint8_t hits = 0;             // loop: events since its descriptor was last looked at (epoll)
+    GSource *source = nullptr;    // (gsource)
+    gpointer tag = nullptr;       // loop: what is polled now, if anything (gsource)
+    int armed = 0;                // loop: with which events (gsource)
+};
+
+struct Timer final : Registration {
+    sluice_event_timeout_callback callback = nullptr;
+    int64_t interval = -1; // microseconds; < 0 parked, 0 every turn
+    int64_t deadline = 0;  // microseconds, monotonic; meaningless while parked or 0
+
+    bool running = false;               // loop: its callback is on the stack
+    uint32_t heap_index = not_in_heap;  // (epoll)
+    uint32_t every_turn_index = not_in_heap; // (epoll)
+    bool changed = false;               // is in the backend's list of changes (gsource)
+    Timer *next_changed = nullptr;      // (gsource)
+    GSource *source = nullptr;          // (gsource)
+    int64_t armed = -1;                 // loop: ready time of its source (gsource)
+};
+
+} // namespace sluice::event
