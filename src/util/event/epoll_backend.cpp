@@ -136,17 +136,18 @@ void EpollBackend::sync(int fd, Entry &changed)
             core().counters.kernel_changes.add();
             epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr); // fails if it was closed: as good
         }
-        set_unpollable(fd, changed, false);
+        forget_unpollable(fd, changed);
         changed.armed = 0;
         return;
     }
     if (changed.armed == desired && !verify)
         return;
     if (changed.unpollable && !verify) {
+        list_unpollable(fd, desired);
         changed.armed = desired;
         return;
     }
-    set_unpollable(fd, changed, false);
+    forget_unpollable(fd, changed);
     int op = changed.armed ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
     bool done = control(op, fd, changed, desired);
     if (!done && op == EPOLL_CTL_MOD && errno == ENOENT) // another file has that number now
@@ -156,7 +157,8 @@ void EpollBackend::sync(int fd, Entry &changed)
     if (done) {
         changed.armed = desired;
     } else if (errno == EPERM) {
-        set_unpollable(fd, changed, true);
+        changed.unpollable = true;
+        list_unpollable(fd, desired);
         changed.armed = desired;
     } else {
         // closed (EBADF), or no room in the kernel (ENOSPC, ENOMEM)
@@ -176,15 +178,18 @@ bool EpollBackend::control(int op, int fd, Entry &changed, uint32_t events)
     return epoll_ctl(epoll_.get(), op, fd, &event) == 0;
 }
 
-void EpollBackend::set_unpollable(int fd, Entry &changed, bool unpollable)
+// It is ready for reading and writing at all times, and has no errors to report.
+void EpollBackend::list_unpollable(int fd, uint32_t desired)
 {
-    if (changed.unpollable == unpollable)
-        return;
-    changed.unpollable = unpollable;
-    if (unpollable)
+    std::erase(unpollable_, fd);
+    if (desired & (EPOLLIN | EPOLLOUT))
         unpollable_.push_back(fd);
-    else
-        unpollable_.erase(std::find(unpollable_.begin(), unpollable_.end(), fd));
+}
+
+void EpollBackend::forget_unpollable(int fd, Entry &changed)
+{
+    if (std::exchange(changed.unpollable, false))
+        std::erase(unpollable_, fd);
 }
 
 void EpollBackend::report_bad_later(Entry &changed)

@@ -73,7 +73,8 @@ private:
     void unlink(Entry &entry, Watch &watch);
     void sync(int fd, Entry &entry);
     bool control(int op, int fd, Entry &entry, uint32_t events);
-    void set_unpollable(int fd, Entry &entry, bool unpollable);
+    void list_unpollable(int fd, uint32_t desired);
+    void forget_unpollable(int fd, Entry &entry);
     void report_bad_later(Entry &entry);
     void rebuild();
 
@@ -92,7 +93,7 @@ private:
     gpointer epoll_tag_;
     std::vector<Entry> entries_;   // by descriptor; loop's thread
     std::vector<int> sync_queue_;  // descriptors to look at in this flush
-    std::vector<int> unpollable_;  // descriptors with Entry::unpollable
+    std::vector<int> unpollable_;  // descriptors that are always ready for what is wanted
     std::vector<Watch *> to_report_bad_;
     std::vector<Watch *> reporting_bad_;
     uint64_t poll_serial_ = 0; // a callback that ran a nested turn has changed it

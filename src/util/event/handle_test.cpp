@@ -159,6 +159,10 @@ TEST_P(HandleTest, FilesThatCannotBePolledAreAlwaysReady)
     sluice_loop_update_handle(loop, id, SLUICE_EVENT_WRITABLE);
     sluice_loop_iterate(loop, 1);
     EXPECT_EQ(recorder.events, SLUICE_EVENT_WRITABLE);
+    sluice_loop_update_handle(loop, id, SLUICE_EVENT_ERROR);
+    turns();
+    EXPECT_EQ(recorder.calls, 3);
+    EXPECT_EQ(sluice_loop_iterate(loop, 0), 0) << "it has no errors to report";
     sluice_loop_update_handle(loop, id, 0);
     turns();
     EXPECT_EQ(recorder.calls, 3);

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "remote/relay/endpoint.hpp"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdio>
+
+namespace sluice::relay {
+namespace {
+
+Endpoint::Kind kind_of(int fd, mode_t mode)
+{
+    if (S_ISFIFO(mode))
+        return Endpoint::Kind::pipe;
+    if (S_ISSOCK(mode))
+        return Endpoint::Kind::socket;
+    return S_ISCHR(mode) && isatty(fd) ? Endpoint::Kind::terminal : Endpoint::Kind::other;
+}
+
+ssize_t or_errno(ssize_t result) noexcept { return result < 0 ? -errno : result; }
+
+} // namespace
+
+Endpoint::Endpoint(UniqueFd fd, Kind kind, Use use, std::string name)
+    : fd_(std::move(fd)), kind_(kind), use_(use), name_(std::move(name))
+{
+}
+
+Endpoint::Endpoint(Endpoint &&other) noexcept
+    : fd_(std::move(other.fd_)), kind_(other.kind_), use_(other.use_), name_(std::move(other.name_)),
+      own_nonblocking_(other.own_nonblocking_), restore_flags_(std::exchange(other.restore_flags_, -1))
+{
+}
+
+Endpoint::~Endpoint()
+{
+    if (restore_flags_ >= 0 && fd_)
+        fcntl(fd_.get(), F_SETFL, restore_flags_);
+}
+
+Result<Endpoint> Endpoint::adopt(UniqueFd fd, Use use, std::string name)
+{
+    struct stat status;
+    if (fstat(fd.get(), &status) < 0)
+        return fail_errno(errno, name);
+    Kind kind = kind_of(fd.get(), status.st_mode);
+    Endpoint end(std::move(fd), kind, use, std::move(name));
+    end.make_nonblocking();
+    return end;
+}
+
+void Endpoint::make_nonblocking()
+{
+    int flags = fcntl(fd_.get(), F_GETFL);
+    if (flags & O_NONBLOCK) {
+        own_nonblocking_ = true;
+        return;
+    }
+    if (kind_ != Kind::pipe && kind_ != Kind::terminal)
+        return; // MSG_DONTWAIT serves, or nothing blocks
+    char path[32];
+    std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd_.get());
+    UniqueFd own(open(path, (flags & O_ACCMODE) | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    // the same number again, so that standard input stays 0 and the shared description is let go
+    if (own && dup3(own.get(), fd_.get(), O_CLOEXEC) >= 0) {
+        own_nonblocking_ = true;
+        return;
+    }
+    if (fcntl(fd_.get(), F_SETFL, flags | O_NONBLOCK) == 0)
+        restore_flags_ = flags;
+}
+
+ssize_t Endpoint::read(const iovec *parts, int count) noexcept
+{
+    if (kind_ != Kind::socket)
+        return or_errno(readv(fd_.get(), parts, count));
+    msghdr message{};
+    message.msg_iov = const_cast<iovec *>(parts);
+    message.msg_iovlen = static_cast<size_t>(count);
+    return or_errno(recvmsg(fd_.get(), &message, MSG_DONTWAIT));
+}
+
+ssize_t Endpoint::write(const iovec *parts, int count) noexcept
+{
+    if (kind_ != Kind::socket)
+        return or_errno(writev(fd_.get(), parts, count));
+    msghdr message{};
+    message.msg_iov = const_cast<iovec *>(parts);
+    message.msg_iovlen = static_cast<size_t>(count);
+    return or_errno(sendmsg(fd_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL));
+}
+
+size_t Endpoint::resize_pipe(size_t bytes) noexcept
+{
+    if (kind_ != Kind::pipe)
+        return 0;
+    int now = fcntl(fd_.get(), F_GETPIPE_SZ);
+    // never shrunk: whoever made it larger had a reason
+    if (now >= 0 && static_cast<size_t>(now) < bytes) {
+        int granted = fcntl(fd_.get(), F_SETPIPE_SZ, static_cast<int>(bytes));
+        now = granted > 0 ? granted : now;
+    }
+    return now > 0 ? static_cast<size_t>(now) : 0;
+}
+
+void Endpoint::finish_writing() noexcept
+{
+    if (!fd_)
+        return;
+    if (kind_ == Kind::socket) {
+        shutdown(fd_.get(), SHUT_WR);
+        return;
+    }
+    if (use_ == Use::both)
+        return;
+    if (restore_flags_ >= 0)
+        fcntl(fd_.get(), F_SETFL, std::exchange(restore_flags_, -1));
+    fd_.reset();
+}
+
+} // namespace sluice::relay

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// One end of a relay: a descriptor that is read, written or both, used without
+// blocking and without leaving a trace. O_NONBLOCK belongs to the file description,
+// which standard input and output share with other processes: so sockets are used
+// with MSG_DONTWAIT, pipes and terminals are opened anew under /proc, and only where
+// that fails is the flag set, to be put back by the destructor.
+//
+// Results are byte counts or negative errno, as from the system; SIGPIPE must be
+// ignored by the program.
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <string>
+#include <sys/types.h>
+
+#include "util/base/result.hpp"
+#include "util/base/unique_fd.hpp"
+
+namespace sluice::relay {
+
+class Endpoint {
+public:
+    enum class Kind {
+        pipe,
+        socket,
+        terminal,
+        other, // regular files, /dev/null and the like: never block
+    };
+    enum class Use { read = 1, write = 2, both = 3 };
+
+    // Takes the descriptor over. `name` is for messages ("standard input").
+    static Result<Endpoint> adopt(UniqueFd fd, Use use, std::string name);
+    Endpoint(Endpoint &&other) noexcept;
+    Endpoint &operator=(Endpoint &&) = delete;
+    ~Endpoint();
+
+    int fd() const noexcept { return fd_.get(); }
+    Kind kind() const noexcept { return kind_; }
+    const std::string &name() const noexcept { return name_; }
+    bool is_open() const noexcept { return static_cast<bool>(fd_); }
+    // Reads and writes by splice() do not block either. For a socket that needs
+    // O_NONBLOCK on a description that is ours alone.
+    bool can_splice_to() const noexcept { return kind_ == Kind::pipe || (kind_ == Kind::socket && own_nonblocking_); }
+    bool can_splice_from() const noexcept { return kind_ == Kind::pipe || kind_ == Kind::socket; }
+
+    ssize_t read(const iovec *parts, int count) noexcept;
+    ssize_t write(const iovec *parts, int count) noexcept;
+
+    // Ask for a pipe of that size; the size it has now, or 0 for other kinds.
+    size_t resize_pipe(size_t bytes) noexcept;
+
+    // Pass the end of the stream on: sockets are shut down for writing, what was
+    // written alone is closed.
+    void finish_writing() noexcept;
+
+private:
+    Endpoint(UniqueFd fd, Kind kind, Use use, std::string name);
+    void make_nonblocking();
+
+    UniqueFd fd_;
+    Kind kind_;
+    Use use_;
+    std::string name_;
+    bool own_nonblocking_ = false; // O_NONBLOCK is set on a description that is ours alone
+    int restore_flags_ = -1;       // the flags to put back on one that is not
+};
+
+} // namespace sluice::relay
