@@ -102,12 +102,12 @@ void sluice_event_update_timeout(int timer, int timeout_ms);
 int sluice_event_remove_timeout(int timer);
 
 /** The shapes of the six functions above, for sluice_event_register_impl(). */
-typedef int (*sluice_event_add_handle_func)(int fd, int events, sluice_event_handle_callback callback,
-                                            void *opaque, sluice_event_free_callback free_opaque);
+typedef int (*sluice_event_add_handle_func)(int fd, int events, sluice_event_handle_callback callback, void *opaque,
+                                            sluice_event_free_callback free_opaque);
 typedef void (*sluice_event_update_handle_func)(int watch, int events);
 typedef int (*sluice_event_remove_handle_func)(int watch);
-typedef int (*sluice_event_add_timeout_func)(int timeout_ms, sluice_event_timeout_callback callback,
-                                             void *opaque, sluice_event_free_callback free_opaque);
+typedef int (*sluice_event_add_timeout_func)(int timeout_ms, sluice_event_timeout_callback callback, void *opaque,
+                                             sluice_event_free_callback free_opaque);
 typedef void (*sluice_event_update_timeout_func)(int timer, int timeout_ms);
 typedef int (*sluice_event_remove_timeout_func)(int timer);
 
@@ -118,10 +118,8 @@ typedef int (*sluice_event_remove_timeout_func)(int timer);
  *         loop is in use) or EINVAL (a function is missing).
  * Since: 0.1
  */
-int sluice_event_register_impl(sluice_event_add_handle_func add_handle,
-                               sluice_event_update_handle_func update_handle,
-                               sluice_event_remove_handle_func remove_handle,
-                               sluice_event_add_timeout_func add_timeout,
+int sluice_event_register_impl(sluice_event_add_handle_func add_handle, sluice_event_update_handle_func update_handle,
+                               sluice_event_remove_handle_func remove_handle, sluice_event_add_timeout_func add_timeout,
                                sluice_event_update_timeout_func update_timeout,
                                sluice_event_remove_timeout_func remove_timeout);
 
@@ -224,17 +222,25 @@ void sluice_loop_wake(sluice_loop *loop);
  */
 int sluice_loop_drain(sluice_loop *loop);
 
-/** As sluice_event_add_handle(), on @p loop. @return id (> 0) or negative errno. Since: 0.1 */
-int sluice_loop_add_handle(sluice_loop *loop, int fd, int events, sluice_event_handle_callback callback,
-                           void *opaque, sluice_event_free_callback free_opaque);
+/**
+ * As sluice_event_add_handle(), on @p loop.
+ * @return id (> 0) or negative errno; -ESHUTDOWN once the loop's thread has ended.
+ * Since: 0.1
+ */
+int sluice_loop_add_handle(sluice_loop *loop, int fd, int events, sluice_event_handle_callback callback, void *opaque,
+                           sluice_event_free_callback free_opaque);
 /** @return 0, -ENOENT or -EINVAL. Since: 0.1 */
 int sluice_loop_update_handle(sluice_loop *loop, int watch, int events);
 /** @return 0 or -ENOENT. Since: 0.1 */
 int sluice_loop_remove_handle(sluice_loop *loop, int watch);
 
-/** As sluice_event_add_timeout(), on @p loop. @return id (> 0) or negative errno. Since: 0.1 */
-int sluice_loop_add_timeout(sluice_loop *loop, int timeout_ms, sluice_event_timeout_callback callback,
-                            void *opaque, sluice_event_free_callback free_opaque);
+/**
+ * As sluice_event_add_timeout(), on @p loop.
+ * @return id (> 0) or negative errno; -ESHUTDOWN once the loop's thread has ended.
+ * Since: 0.1
+ */
+int sluice_loop_add_timeout(sluice_loop *loop, int timeout_ms, sluice_event_timeout_callback callback, void *opaque,
+                            sluice_event_free_callback free_opaque);
 /** @return 0 or -ENOENT. Since: 0.1 */
 int sluice_loop_update_timeout(sluice_loop *loop, int timer, int timeout_ms);
 /** @return 0 or -ENOENT. Since: 0.1 */

@@ -70,10 +70,7 @@ class Registration {
 public:
     Registration() noexcept = default;
     Registration(sluice_loop *loop, int id) noexcept : loop_(sluice_loop_ref(loop)), id_(id) {}
-    Registration(Registration &&other) noexcept
-        : loop_(std::move(other.loop_)), id_(std::exchange(other.id_, 0))
-    {
-    }
+    Registration(Registration &&other) noexcept : loop_(std::move(other.loop_)), id_(std::exchange(other.id_, 0)) {}
     Registration &operator=(Registration &&other) noexcept
     {
         if (this != &other) {
@@ -181,7 +178,8 @@ public:
     {
         waiter_ = waiter;
         int64_t interval = usec_ < 0 ? 0 : usec_;
-        timer_ = detail::checked(sluice_loop_add_timeout_usec(loop_, interval, on_expiry, this, nullptr), "add_timeout");
+        timer_ =
+            detail::checked(sluice_loop_add_timeout_usec(loop_, interval, on_expiry, this, nullptr), "add_timeout");
     }
     void await_resume() const noexcept {}
 
@@ -268,7 +266,10 @@ public:
     }
 
     /// One turn; true if anything was dispatched.
-    bool iterate(bool may_block = true) { return detail::checked(sluice_loop_iterate(get(), may_block), "iterate") > 0; }
+    bool iterate(bool may_block = true)
+    {
+        return detail::checked(sluice_loop_iterate(get(), may_block), "iterate") > 0;
+    }
     void run() { detail::checked(sluice_loop_run(get()), "run"); }
     void quit() noexcept { sluice_loop_quit(get()); }
     void wake() noexcept { sluice_loop_wake(get()); }

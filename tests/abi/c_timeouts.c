@@ -136,6 +136,7 @@ static void many(sluice_loop *loop)
     sluice_loop_get_stats(loop, &stats, sizeof stats);
     CHECK_INT(250, (long long)stats.timeouts);
     CHECK(stats.expirations - before.expirations >= 1000);
+    CHECK_INT(251, (long long)(stats.frees - before.frees)); /* and the guard of the wait */
     for (i = 1; i < 500; i += 2)
         CHECK_INT(0, sluice_loop_remove_timeout(loop, ids[i]));
     CHECK_INT(0, sluice_loop_drain(loop));

@@ -70,20 +70,36 @@ Options parse(int argc, char **argv)
 {
     Options options;
     const option names[] = {
-        {"bytes", required_argument, nullptr, 'b'},        {"strace-bytes", required_argument, nullptr, 's'},
-        {"rounds", required_argument, nullptr, 'r'},       {"first-byte-rounds", required_argument, nullptr, 'f'},
-        {"round-trips", required_argument, nullptr, 'p'},  {"socket", required_argument, nullptr, 'u'},
-        {"stdio", required_argument, nullptr, 'k'},        {"target", required_argument, nullptr, 't'},
+        {"bytes", required_argument, nullptr, 'b'},
+        {"strace-bytes", required_argument, nullptr, 's'},
+        {"rounds", required_argument, nullptr, 'r'},
+        {"first-byte-rounds", required_argument, nullptr, 'f'},
+        {"round-trips", required_argument, nullptr, 'p'},
+        {"socket", required_argument, nullptr, 'u'},
+        {"stdio", required_argument, nullptr, 'k'},
+        {"target", required_argument, nullptr, 't'},
         {nullptr, 0, nullptr, 0},
     };
     for (int c; (c = getopt_long(argc, argv, "", names, nullptr)) != -1;) {
         switch (c) {
-        case 'b': options.bytes = number(optarg); break;
-        case 's': options.strace_bytes = number(optarg); break;
-        case 'r': options.rounds = int(number(optarg)); break;
-        case 'f': options.first_byte_rounds = int(number(optarg)); break;
-        case 'p': options.round_trips = int(number(optarg)); break;
-        case 'u': options.socket = optarg; break;
+        case 'b':
+            options.bytes = number(optarg);
+            break;
+        case 's':
+            options.strace_bytes = number(optarg);
+            break;
+        case 'r':
+            options.rounds = int(number(optarg));
+            break;
+        case 'f':
+            options.first_byte_rounds = int(number(optarg));
+            break;
+        case 'p':
+            options.round_trips = int(number(optarg));
+            break;
+        case 'u':
+            options.socket = optarg;
+            break;
         case 'k':
             if (std::string(optarg) == "pipes")
                 options.kinds = {Stdio::pipes};
@@ -95,7 +111,8 @@ Options parse(int argc, char **argv)
             options.targets[name] = std::atof(limit.c_str());
             break;
         }
-        default: usage("unknown option");
+        default:
+            usage("unknown option");
         }
     }
     for (int i = optind; i < argc; ++i) {
@@ -142,8 +159,13 @@ public:
         double lowest = std::nan("");
         for (size_t i = 1; i < values.size(); ++i) {
             const double theirs = median(values[i]);
+            const bool is_relay = !options_.contestants[i].argv.empty();
+            if (!is_relay && (metric == "cpu" || metric == "rss" || metric == "calls")) {
+                fmt::print(" {:>15}", "-");
+                continue;
+            }
             ratios[i] = ours / theirs;
-            if (!options_.contestants[i].argv.empty())
+            if (is_relay)
                 lowest = std::fmin(lowest, theirs);
             fmt::print(" {:>15}", fmt::format("{} ({:.2f})", figure(theirs), ratios[i]));
         }

@@ -38,10 +38,14 @@ inline const char *name_of(Input input)
 inline const char *name_of(Ending ending)
 {
     switch (ending) {
-    case Ending::client_first: return "client closes first";
-    case Ending::server_half: return "server half-closes first";
-    case Ending::server_close: return "server closes first";
-    case Ending::server_unread: return "server closes with bytes unread";
+    case Ending::client_first:
+        return "client closes first";
+    case Ending::server_half:
+        return "server half-closes first";
+    case Ending::server_close:
+        return "server closes first";
+    case Ending::server_unread:
+        return "server closes with bytes unread";
     }
     return "";
 }
@@ -81,10 +85,10 @@ struct Scenario {
 
     std::string text() const
     {
-        std::string text = fmt::format("{} up, {} down, {}, {}; pipe sizes {} {}; socket buffers {} {} {} {}; chunks",
-                                       up_bytes, down_bytes, name_of(input), name_of(ending), pipe_sizes[0],
-                                       pipe_sizes[1], buffer_sizes[0], buffer_sizes[1], buffer_sizes[2],
-                                       buffer_sizes[3]);
+        std::string text =
+            fmt::format("{} up, {} down, {}, {}; pipe sizes {} {}; socket buffers {} {} {} {}; chunks", up_bytes,
+                        down_bytes, name_of(input), name_of(ending), pipe_sizes[0], pipe_sizes[1], buffer_sizes[0],
+                        buffer_sizes[1], buffer_sizes[2], buffer_sizes[3]);
         for (const Pace &pace : paces)
             text += fmt::format(" {}{}/{}x{}us", pace.vary ? "<=" : "", pace.chunk_max, pace.pauses_left,
                                 pace.pause_us_max);

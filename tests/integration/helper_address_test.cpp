@@ -3,6 +3,7 @@
 // Every form of address leads to the socket that it names, libvirt's URIs included,
 // and so does the command line of virt-ssh-helper.
 
+#include <net/if.h>
 #include <sys/stat.h>
 
 #include "support/helper.hpp"
@@ -14,6 +15,27 @@ constexpr uid_t nobody = 65534;
 
 class HelperAddress : public HelperTest {
 protected:
+    static bool mount_namespaces_work()
+    {
+        try {
+            const std::optional<Exit> exit = Command({"unshare", "-m", "true"}).start().wait();
+            return exit && exit->code == 0;
+        } catch (const std::system_error &) {
+            return false;
+        }
+    }
+
+    // A helper for which `place` is covered by `ours`.
+    static Command with_mount(const std::string &ours, const std::string &place,
+                              const std::vector<std::string> &arguments)
+    {
+        return Command(std::vector<std::string>{"unshare", "-m", "sh", "-c",
+                                                "mount --bind \"$0\" \"$1\" && shift && exec \"$@\"", ours, place,
+                                                helper_path()} +
+                       arguments)
+            .env("LC_ALL", "C.UTF-8");
+    }
+
     // A helper started like this gets through to that listener, and bytes pass both ways.
     static void expect_reaches(Listener &listener, const Command &command)
     {
@@ -70,19 +92,34 @@ TEST_F(HelperAddress, Tcp6)
     expect_reaches(listener, helper({listener.address()}));
 }
 
-// localhost has an address of each family here; only one of them is served.
+// A name of two addresses, of which one is served.
 TEST_F(HelperAddress, EachAddressOfAName)
 {
+    std::ofstream(dir / "hosts") << "::1 two.example\n127.0.0.1 two.example\n";
+    if (!mount_namespaces_work())
+        GTEST_SKIP() << "no mount namespaces here to cover /etc/hosts in";
+    const auto inside = [&](const std::string &address) { return with_mount(dir / "hosts", "/etc/hosts", {address}); };
     Listener only4 = Listener::tcp4();
-    expect_reaches(only4, helper({"tcp:localhost:" + std::to_string(only4.port())}));
+    expect_reaches(only4, inside("tcp:two.example:" + std::to_string(only4.port())));
     Listener only6 = Listener::tcp6();
-    addrinfo hints{};
-    hints.ai_family = AF_INET6;
-    addrinfo *found = nullptr;
-    if (getaddrinfo("localhost", nullptr, &hints, &found) != 0)
-        GTEST_SKIP() << "localhost has no IPv6 address on this machine";
-    freeaddrinfo(found);
-    expect_reaches(only6, helper({"tcp:localhost:" + std::to_string(only6.port())}));
+    expect_reaches(only6, inside("tcp:two.example:" + std::to_string(only6.port())));
+    const std::string nobody_there = "tcp:two.example:" + std::to_string(only6.port());
+    only6.close();
+    Child child = inside(nobody_there).start();
+    expect_exit(child, exit_code::unavailable);
+    for (const char *tried : {"two.example", "[::1]", "127.0.0.1", "Connection refused"})
+        EXPECT_NE(child.errors().find(tried), std::string::npos) << child.errors();
+}
+
+TEST_F(HelperAddress, ServiceNamesAndScopes)
+{
+    Listener listener = Listener::tcp6();
+    // an address that is not link-local takes a scope by number alone
+    const std::string scope = std::to_string(if_nametoindex("lo"));
+    expect_reaches(listener, helper({"tcp:[::1%" + scope + "]:" + std::to_string(listener.port())}));
+    Child child = helper({"tcp:[::1]:no-such-service"}).start();
+    expect_exit(child, exit_code::unavailable);
+    EXPECT_NE(child.errors().find("no-such-service"), std::string::npos) << child.errors();
 }
 
 // A tcp connection knows a half-close too, and a reset.
@@ -114,6 +151,9 @@ TEST_F(HelperAddress, TcpResetIsAnError)
     RelaySession session = RelaySession::start(Stdio::pipes, helper({listener.address()}));
     session.server = listener.accept();
     ASSERT_TRUE(session.server);
+    // it has connected, and is not about to find out that it has not
+    ASSERT_EQ(write(session.server.get(), "x", 1), 1);
+    ASSERT_TRUE(wait_for(session.output.get(), POLLIN));
     const linger at_once{1, 0};
     must(setsockopt(session.server.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)), "SO_LINGER");
     session.server.reset();
@@ -284,16 +324,10 @@ TEST_F(HelperLibvirt, SessionDaemonIsStartedWithoutOurDescriptors)
 TEST_F(HelperAddress, SystemSockets)
 {
     const std::string place = "/run/libvirt";
-    if (!std::filesystem::exists(place) ||
-        Command({"unshare", "-m", "true"}).start().wait()->code != 0)
+    if (!std::filesystem::exists(place) || !mount_namespaces_work())
         GTEST_SKIP() << "no " << place << " here, or no mount namespaces";
     const auto inside = [&](const std::vector<std::string> &arguments) {
-        return Command(std::vector<std::string>{"unshare", "-m", "sh", "-c",
-                                                "mount --bind \"$0\" /run/libvirt && exec \"$@\"", dir.path().string(),
-                                                helper_path()} +
-                       arguments)
-            .env("LC_ALL", "C.UTF-8")
-            .env("VIRTD_PATH", dir / "daemons");
+        return with_mount(dir.path().string(), place, arguments).env("VIRTD_PATH", dir / "daemons");
     };
     Listener legacy = Listener::unix_socket(dir / "libvirt-sock");
     Listener legacy_ro = Listener::unix_socket(dir / "libvirt-sock-ro");

@@ -7,8 +7,7 @@
 namespace sluice::test {
 namespace {
 
-class HelperConsole : public HelperTest, public ::testing::WithParamInterface<Stdio> {
-};
+class HelperConsole : public HelperTest, public ::testing::WithParamInterface<Stdio> {};
 
 INSTANTIATE_TEST_SUITE_P(Stdio, HelperConsole, ::testing::Values(Stdio::pipes, Stdio::socketpair),
                          [](const auto &which) { return name_of(which.param); });
@@ -99,7 +98,7 @@ TEST_F(HelperBacklog, WaitsForRoom)
 
 TEST_F(HelperBacklog, GivesUpAtTheConnectTimeout)
 {
-    Child child = helper({"--connect-timeout=1", busy.address()}).start();
+    Child child = helper({"--connect-timeout=300ms", busy.address()}).start();
     expect_exit(child, exit_code::unavailable);
     EXPECT_NE(child.errors().find(busy.address()), std::string::npos) << child.errors();
 }

@@ -20,8 +20,7 @@ std::string shape_name(const ::testing::TestParamInfo<Shape> &info)
            std::to_string(info.param.chunk);
 }
 
-class HelperEof : public HelperTest, public ::testing::WithParamInterface<Shape> {
-};
+class HelperEof : public HelperTest, public ::testing::WithParamInterface<Shape> {};
 
 std::vector<Shape> shapes()
 {
@@ -126,8 +125,7 @@ TEST_P(HelperEof, UpwardFlowOutlivesServersHalfClose)
     expect_exit(session.child, 0);
 }
 
-class HelperEarlyEof : public HelperTest, public ::testing::WithParamInterface<uint64_t> {
-};
+class HelperEarlyEof : public HelperTest, public ::testing::WithParamInterface<uint64_t> {};
 
 INSTANTIATE_TEST_SUITE_P(Sizes, HelperEarlyEof, ::testing::Values(0, 1, 10, 1000, 65536));
 

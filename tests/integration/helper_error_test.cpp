@@ -133,8 +133,7 @@ TEST_F(HelperError, TcpRefused)
 
 TEST_F(HelperError, TcpNameUnknown)
 {
-    expect_failure(helper({"tcp:no-such-host.invalid:1"}).start(), exit_code::unavailable,
-                   {"no-such-host.invalid"});
+    expect_failure(helper({"tcp:no-such-host.invalid:1"}).start(), exit_code::unavailable, {"no-such-host.invalid"});
 }
 
 TEST_F(HelperError, Usage)
@@ -147,6 +146,9 @@ TEST_F(HelperError, Usage)
         {"--connect-timeout=soon", daemon.address()},
         {"--buffer-size=x", daemon.address()},
         {"--buffer-size=0", daemon.address()},
+        {"--buffer-size=2M", daemon.address()},
+        {"--progress=sometimes", daemon.address()},
+        {"--connect-timeout=-1", daemon.address()},
         {"--log-level=loud", daemon.address()},
         {"relative/path"},
         {"unix:"},
@@ -175,8 +177,7 @@ TEST_F(HelperError, Usage)
     EXPECT_FALSE(daemon.accept(Deadline{0})) << "connected in spite of a usage error";
 }
 
-class HelperOutputGone : public HelperTest, public ::testing::WithParamInterface<Stdio> {
-};
+class HelperOutputGone : public HelperTest, public ::testing::WithParamInterface<Stdio> {};
 
 INSTANTIATE_TEST_SUITE_P(Stdio, HelperOutputGone, ::testing::Values(Stdio::pipes, Stdio::socketpair),
                          [](const auto &which) { return name_of(which.param); });

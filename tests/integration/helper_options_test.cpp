@@ -2,6 +2,7 @@
 
 // What the helper tells about itself, its limits, and the signals that end it.
 
+#include <map>
 #include <regex>
 
 #include "support/helper.hpp"
@@ -56,7 +57,8 @@ TEST_F(HelperOptions, HelpNamesEveryOption)
 
 TEST_F(HelperOptions, Version)
 {
-    EXPECT_TRUE(std::regex_search(output_of(helper({"--version"})), std::regex("sluice.* [0-9]+\\.[0-9]+\\.[0-9]+\n$")));
+    EXPECT_TRUE(
+        std::regex_search(output_of(helper({"--version"})), std::regex("sluice.* [0-9]+\\.[0-9]+\\.[0-9]+\n$")));
 }
 
 TEST_F(HelperOptions, QuietUnlessAsked)
@@ -83,6 +85,66 @@ TEST_F(HelperOptions, DebugLinesCarryFractionalSeconds)
         EXPECT_NE(log.find(step), std::string::npos) << step << "\n" << log;
 }
 
+TEST_F(HelperOptions, StatsAreOneLineOfFields)
+{
+    const std::string line = said_after(5'000'000, 70'000, {"--stats"});
+    expect_one_line(line);
+    std::map<std::string, std::string> fields;
+    const std::regex field("(\\w+)=(\\S+)");
+    for (std::sregex_iterator found(line.begin(), line.end(), field), end; found != end; ++found)
+        fields[(*found)[1]] = (*found)[2];
+    EXPECT_NE(line.find(" stats "), std::string::npos) << line;
+    EXPECT_EQ(fields["up_bytes"], "5000000");
+    EXPECT_EQ(fields["down_bytes"], "70000");
+    EXPECT_GT(std::stod(fields["seconds"]), 0);
+    const long calls = std::stol(fields["calls"]);
+    EXPECT_EQ(std::stol(fields["up_calls"]) + std::stol(fields["down_calls"]) + std::stol(fields["waits"]), calls);
+    // a call moves one byte at least, and no more than the largest pipe holds
+    EXPECT_GE(std::stol(fields["up_calls"]), 5);
+    EXPECT_LT(calls, 100'000);
+    for (const char *mode : {"up_mode", "down_mode"})
+        EXPECT_TRUE(fields[mode] == "copy" || fields[mode] == "splice" || fields[mode] == "splice-pipe") << line;
+}
+
+TEST_F(HelperOptions, StatsComeAfterAFailureToo)
+{
+    RelaySession session = connect(Stdio::pipes, {"--stats"});
+    session.output.reset();
+    ASSERT_EQ(write(session.server.get(), "reply", 5), 5);
+    const std::optional<Exit> exit = session.child.wait();
+    ASSERT_TRUE(exit);
+    EXPECT_EQ(exit->code, exit_code::io);
+    EXPECT_NE(session.child.errors().find(" stats "), std::string::npos) << session.child.errors();
+}
+
+TEST_F(HelperOptions, ProgressOnlyWhereItIsWanted)
+{
+    // stderr is no terminal here
+    EXPECT_EQ(said_after(5'000'000, 1000, {"--progress"}), "");
+    EXPECT_EQ(said_after(5'000'000, 1000, {"--progress=never"}), "");
+    const std::string shown = said_after(5 << 20, 1000, {"--progress=always"});
+    EXPECT_NE(shown.find("5.0 MiB up"), std::string::npos) << shown;
+    EXPECT_NE(shown.find("1000 B down"), std::string::npos) << shown;
+    EXPECT_TRUE(std::regex_search(shown, std::regex("/s, [0-9.]+ s"))) << shown;
+    EXPECT_TRUE(shown.ends_with('\n')) << "the next prompt would stand on the same line";
+}
+
+TEST_F(HelperOptions, ProgressIsLiveOnATerminal)
+{
+    Ends terminal = make_terminal(true);
+    RelaySession session =
+        RelaySession::start(Stdio::pipes, helper({"--progress", daemon.address()}).errors(terminal.second.get()));
+    session.server = daemon.accept();
+    ASSERT_TRUE(session.server);
+    ASSERT_EQ(write(session.input.get(), "0123456789", 10), 10);
+    // it comes while nothing has ended yet
+    Traffic traffic;
+    std::string shown;
+    traffic.drain(terminal.first.get()).keep = &shown;
+    EXPECT_TRUE(traffic.run_until([&] { return shown.find("10 B up") != std::string::npos; })) << shown;
+    EXPECT_EQ(shown.find('\n'), std::string::npos) << shown;
+}
+
 TEST_F(HelperOptions, SmallBufferPassesEverything)
 {
     EXPECT_EQ(said_after(5'000'000, 5'000'000, {"--buffer-size=4096"}), "");
@@ -90,25 +152,35 @@ TEST_F(HelperOptions, SmallBufferPassesEverything)
 
 TEST_F(HelperOptions, IdleTimeoutEndsAQuietRelay)
 {
-    RelaySession session = connect(Stdio::pipes, {"--idle-timeout=1"});
+    RelaySession session = connect(Stdio::pipes, {"--idle-timeout=200ms"});
     ASSERT_EQ(write(session.input.get(), "x", 1), 1);
     expect_exit(session.child, exit_code::unavailable);
 }
 
 TEST_F(HelperOptions, IdleTimeoutLeavesABusyRelayAlone)
 {
-    RelaySession session = connect(Stdio::pipes, {"--idle-timeout=1"});
+    RelaySession session = connect(Stdio::pipes, {"--idle-timeout=200ms"});
     Traffic traffic;
     traffic.feed(session.input.get(), UINT64_MAX);
     Drain &arrived = traffic.drain(session.server.get());
-    const Deadline well_after{2};
+    const Deadline well_after{1};
     EXPECT_TRUE(traffic.run_until([&] { return well_after.passed(); }));
     const uint64_t so_far = arrived.bytes;
     EXPECT_TRUE(traffic.run_until([&] { return arrived.bytes > so_far + (64 << 20); }));
     EXPECT_TRUE(arrived.intact);
 }
 
+// The program ends as the signal would have ended it, so that whoever waits for it sees
+// why; but only after it has put everything back (HelperFlags in helper_stdio_test).
 class HelperSignal : public HelperTest, public ::testing::WithParamInterface<int> {
+protected:
+    static void expect_ended(Child &child)
+    {
+        const std::optional<Exit> exit = child.wait();
+        ASSERT_TRUE(exit);
+        EXPECT_EQ(exit->signal, GetParam()) << *exit;
+        EXPECT_EQ(child.errors(), "");
+    }
 };
 
 INSTANTIATE_TEST_SUITE_P(Signals, HelperSignal, ::testing::Values(SIGTERM, SIGINT, SIGHUP),
@@ -119,7 +191,7 @@ TEST_P(HelperSignal, EndsWhileIdle)
     RelaySession session = connect();
     ASSERT_TRUE(eventually([&] { return session.child.sleeping(); }));
     session.child.kill(GetParam());
-    ASSERT_TRUE(session.child.wait());
+    expect_ended(session.child);
     // the daemon has its end of it
     char byte;
     ASSERT_TRUE(wait_for(session.server.get(), POLLIN));
@@ -134,7 +206,7 @@ TEST_P(HelperSignal, EndsWhileStalled)
     Feed &down = traffic.feed(session.server.get(), 64 << 20);
     ASSERT_TRUE(traffic.run_until([&] { return stalled(up, session.child) && stalled(down, session.child); }));
     session.child.kill(GetParam());
-    EXPECT_TRUE(session.child.wait());
+    expect_ended(session.child);
 }
 
 TEST_P(HelperSignal, EndsWhileConnecting)
@@ -148,7 +220,7 @@ TEST_P(HelperSignal, EndsWhileConnecting)
     Child child = helper({"--connect-timeout=600", busy.address()}).start();
     ASSERT_TRUE(eventually([&] { return child.sleeping(); }));
     child.kill(GetParam());
-    EXPECT_TRUE(child.wait());
+    expect_ended(child);
 }
 
 } // namespace

@@ -53,8 +53,7 @@ protected:
     void SetUp() override
     {
         HelperTest::SetUp();
-        const std::optional<Exit> exit =
-            Command({"sh", "-c", "command -v \"$0\"", GetParam()}).start().wait();
+        const std::optional<Exit> exit = Command({"sh", "-c", "command -v \"$0\"", GetParam()}).start().wait();
         if (exit && exit->code == 0)
             return;
         if (std::getenv("CI"))
@@ -101,11 +100,11 @@ TEST_P(HelperShell, ProgramInAFolderWithSpaces)
 // to skip it. What comes after it is whole.
 TEST_P(HelperShell, NoiseBeforeTheStart)
 {
-    expect_conversation(daemon, by_shell("echo 'You have mail.'; " + quoted(helper_path()) + " " +
-                                         quoted(daemon.address())),
+    expect_conversation(daemon,
+                        by_shell("echo 'You have mail.'; " + quoted(helper_path()) + " " + quoted(daemon.address())),
                         "You have mail.\n");
-    expect_conversation(daemon, by_shell("/bin/sh -c 'echo oops >&2'; " + quoted(helper_path()) + " " +
-                                         quoted(daemon.address())));
+    expect_conversation(
+        daemon, by_shell("/bin/sh -c 'echo oops >&2'; " + quoted(helper_path()) + " " + quoted(daemon.address())));
 }
 
 TEST_P(HelperShell, ExitCodeAndMessageComeThrough)
@@ -120,8 +119,8 @@ TEST_P(HelperShell, ExitCodeAndMessageComeThrough)
 // A service account: nothing set at all.
 TEST_F(HelperTest, EmptyEnvironment)
 {
-    expect_conversation(daemon, Command({"env", "-i", "/bin/sh", "-c",
-                                         quoted(helper_path()) + " " + quoted(daemon.address())}));
+    expect_conversation(
+        daemon, Command({"env", "-i", "/bin/sh", "-c", quoted(helper_path()) + " " + quoted(daemon.address())}));
 }
 
 } // namespace

@@ -25,9 +25,9 @@ protected:
     {
         RelaySession session = connect();
         Traffic traffic;
-        traffic.feed(session.input.get(), 512 * MiB);
+        traffic.feed(session.input.get(), 256 * MiB);
         Drain &arrived = traffic.drain(session.server.get());
-        EXPECT_TRUE(traffic.run_until([&] { return arrived.bytes == 512 * MiB; }));
+        EXPECT_TRUE(traffic.run_until([&] { return arrived.bytes == 256 * MiB; }));
     }
 
     void expect_idle(const Child &child)
@@ -114,25 +114,31 @@ TEST_P(HelperStall, NothingToDoIsIdle)
     expect_idle(session.child);
 }
 
-// A pipe full of small writes has room for bytes but not for another write.
-TEST_P(HelperStall, PipeFullOfSmallWritesIsIdle)
+// A pipe full of small pieces has room for bytes but not for another piece. The bulk
+// before it lets a lane move to its way for large ones.
+TEST_P(HelperStall, PipeFullOfSmallPiecesIsIdle)
 {
-    RelaySession session = connect(GetParam());
+    constexpr uint64_t bulk = 16 * MiB;
+    RelaySession session = connect(GetParam(), {"--buffer-size=64K"});
     Traffic traffic;
-    Feed &down = traffic.feed(session.server.get(), 64 * MiB);
-    down.pace.chunk_max = 1;
-    ASSERT_TRUE(traffic.run_until([&] { return stalled(down, session.child); }));
-    expect_idle(session.child);
-    const uint64_t sent = down.bytes;
-    down.total = sent + 1;
+    Feed &down = traffic.feed(session.server.get(), bulk);
     Drain &output = traffic.drain(session.output.get());
-    EXPECT_TRUE(traffic.run_until([&] { return output.bytes == down.total; }));
-    EXPECT_TRUE(output.intact) << output.damaged_at;
+    ASSERT_TRUE(traffic.run_until([&] { return output.bytes == bulk; }));
+    output.paused = true;
+    Feed &small = traffic.feed(session.server.get(), 64 * MiB, Pattern{2});
+    small.pace.chunk_max = 1;
+    ASSERT_TRUE(traffic.run_until([&] { return stalled(small, session.child); }));
+    expect_idle(session.child);
+    small.total = small.bytes + 1;
+    EXPECT_TRUE(down.done);
+    Drain &rest = traffic.drain(session.output.get(), Pattern{2});
+    EXPECT_TRUE(traffic.run_until([&] { return rest.bytes == small.total; }));
+    EXPECT_TRUE(output.intact && rest.intact);
 }
 
 TEST_P(HelperStall, EndsWhenDaemonStopsReadingAndInputCloses)
 {
-    RelaySession session = connect(GetParam(), {"--fin-timeout=1"});
+    RelaySession session = connect(GetParam(), {"--fin-timeout=200ms"});
     Traffic traffic;
     Feed &up = traffic.feed(session.input.get(), 512 * MiB);
     ASSERT_TRUE(traffic.run_until([&] { return stalled(up, session.child); }));
@@ -141,6 +147,16 @@ TEST_P(HelperStall, EndsWhenDaemonStopsReadingAndInputCloses)
     ASSERT_TRUE(exit);
     EXPECT_EQ(exit->code, exit_code::io) << *exit;
     expect_one_line(session.child.errors());
+    EXPECT_NE(session.child.errors().find(daemon.address()), std::string::npos) << session.child.errors();
+}
+
+// Nothing was lost, but the daemon that was told the end of the request never answered.
+TEST_P(HelperStall, EndsWhenDaemonNeverAnswersTheEnd)
+{
+    RelaySession session = connect(GetParam(), {"--fin-timeout=200ms"});
+    ASSERT_EQ(write(session.input.get(), "request", 7), 7);
+    session.end_input();
+    expect_exit(session.child, exit_code::unavailable);
     EXPECT_NE(session.child.errors().find(daemon.address()), std::string::npos) << session.child.errors();
 }
 
@@ -169,13 +185,13 @@ TEST_P(HelperStall, EndsWhenDaemonIsGoneAndInputStaysOpen)
 // The fin timeout is for a pair in which nothing moves any more, not for a long reply.
 TEST_P(HelperStall, LongReplyAfterHalfCloseIsNotCut)
 {
-    RelaySession session = connect(GetParam(), {"--fin-timeout=1"});
+    RelaySession session = connect(GetParam(), {"--fin-timeout=200ms"});
     Traffic traffic;
     session.end_input();
     Drain &request = traffic.drain(session.server.get());
     Feed &reply = traffic.feed(session.server.get(), UINT64_MAX);
     Drain &output = traffic.drain(session.output.get());
-    const Deadline well_after_fin{3};
+    const Deadline well_after_fin{1};
     EXPECT_TRUE(traffic.run_until([&] { return request.done && well_after_fin.passed(); }));
     EXPECT_EQ(reply.error, 0);
     reply.total = reply.bytes + 1000;
@@ -195,7 +211,7 @@ TEST_P(HelperStall, MessagesLargerThanTheBuffersPassBothWaysAtOnce)
     Feed &down = traffic.feed(session.server.get(), message, Pattern{2});
     Drain &arrived = traffic.drain(session.server.get());
     Drain &output = traffic.drain(session.output.get(), Pattern{2});
-    up.pace.chunk_max = down.pace.chunk_max = message;
+    up.pace.chunk_max = down.pace.chunk_max = MiB;
     EXPECT_TRUE(traffic.run_until([&] { return arrived.bytes == message && output.bytes == message; }));
     EXPECT_TRUE(arrived.intact && output.intact);
     expect_little_memory(session.child);

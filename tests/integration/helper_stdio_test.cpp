@@ -191,8 +191,7 @@ TEST_F(HelperStdio, FolderAsInputIsAnError)
 TEST_F(HelperStdio, Terminal)
 {
     Ends terminal = make_terminal(false);
-    Child child =
-        helper({daemon.address()}).input(terminal.second.get()).output(terminal.second.get()).start();
+    Child child = helper({daemon.address()}).input(terminal.second.get()).output(terminal.second.get()).start();
     UniqueFd server = daemon.accept();
     ASSERT_TRUE(server);
     ASSERT_EQ(write(terminal.first.get(), "a line\n", 7), 7);
@@ -217,8 +216,7 @@ TEST_F(HelperStdio, RawTerminalCarriesBulk)
 {
     constexpr uint64_t bulk = 1 << 20;
     Ends terminal = make_terminal(true);
-    Child child =
-        helper({daemon.address()}).input(terminal.second.get()).output(terminal.second.get()).start();
+    Child child = helper({daemon.address()}).input(terminal.second.get()).output(terminal.second.get()).start();
     UniqueFd server = daemon.accept();
     ASSERT_TRUE(server);
     Traffic traffic;
@@ -235,8 +233,7 @@ TEST_F(HelperStdio, RawTerminalCarriesBulk)
 TEST_F(HelperStdio, HangUpOfTheTerminalEnds)
 {
     Ends terminal = make_terminal(true);
-    Child child =
-        helper({daemon.address()}).input(terminal.second.get()).output(terminal.second.get()).start();
+    Child child = helper({daemon.address()}).input(terminal.second.get()).output(terminal.second.get()).start();
     UniqueFd server = daemon.accept();
     ASSERT_TRUE(server);
     terminal.first.reset();
@@ -250,8 +247,7 @@ TEST_F(HelperStdio, HangUpOfTheTerminalEnds)
 }
 
 // Whoever shares stdin or stdout with us must not find it non-blocking.
-class HelperFlags : public HelperTest, public ::testing::WithParamInterface<std::tuple<Stdio, int>> {
-};
+class HelperFlags : public HelperTest, public ::testing::WithParamInterface<std::tuple<Stdio, int>> {};
 
 INSTANTIATE_TEST_SUITE_P(Endings, HelperFlags,
                          ::testing::Combine(::testing::Values(Stdio::pipes, Stdio::socketpair),
@@ -266,10 +262,7 @@ TEST_P(HelperFlags, AreLeftAsTheyWere)
 {
     const auto [kind, signal] = GetParam();
     RelayStdio stdio = RelayStdio::make(kind);
-    Child child = helper({daemon.address()})
-                      .input(stdio.child_input.get())
-                      .output(stdio.child_output.get())
-                      .start();
+    Child child = helper({daemon.address()}).input(stdio.child_input.get()).output(stdio.child_output.get()).start();
     UniqueFd server = daemon.accept();
     ASSERT_TRUE(server);
     {

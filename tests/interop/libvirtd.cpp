@@ -31,7 +31,8 @@ Libvirtd::Libvirtd()
                                           << "auth_unix_ro = \"none\"\n"
                                           << "auth_unix_rw = \"none\"\n"
                                           << "log_outputs = \"3:stderr\"\n";
-    child_ = Command({program(), "-f", dir_ / "libvirtd.conf", "-p", dir_ / "libvirtd.pid"})
+    // it leaves when nobody has been connected for so long, should this program be killed
+    child_ = Command({program(), "-f", dir_ / "libvirtd.conf", "-p", dir_ / "libvirtd.pid", "-t", "60"})
                  .env("HOME", dir_ / "")
                  .env("XDG_CONFIG_HOME", dir_ / "config")
                  .env("XDG_CACHE_HOME", dir_ / "cache")

@@ -32,8 +32,7 @@ UniqueFd connect_to(const std::string &path)
 
 RpcTap::RpcTap(const std::string &path, const std::string &daemon, std::function<void()> changed)
     : daemon_(daemon), changed_(std::move(changed)), listener_(Listener::unix_socket(path)), thread_([this] { run(); })
-{
-}
+{}
 
 RpcTap::~RpcTap()
 {

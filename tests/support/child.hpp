@@ -53,8 +53,7 @@ public:
     Child() = default;
     Child(pid_t pid, UniqueFd errors)
         : pid_(pid), pidfd_(must(int(syscall(SYS_pidfd_open, pid, 0)), "pidfd_open")), errors_(std::move(errors))
-    {
-    }
+    {}
     Child(Child &&other) noexcept { swap(other); }
     Child &operator=(Child &&other) noexcept
     {

@@ -28,12 +28,13 @@ namespace sluice::helper {
 namespace {
 
 // A standard descriptor that the caller closed must not become some other file's
-// number: it reads as empty, and what is written to it goes nowhere.
+// number. Input then reads as empty; output for reading only, so that bytes for it
+// are an error and not lost in silence.
 void open_missing_stdio()
 {
     for (int fd = 0; fd <= 2; ++fd) {
         if (fcntl(fd, F_GETFD) < 0)
-            open("/dev/null", O_RDWR); // the lowest free number is this one
+            open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY); // the lowest free number is this one
     }
 }
 
@@ -106,15 +107,16 @@ std::string describe(const relay::Outcome &outcome, const Options &options)
     case Kind::complete:
         break;
     case Kind::failed:
-        message = fmt::format(fmt::runtime(outcome.at_source ? _("cannot read from {}: {}") : _("cannot write to {}: {}")),
-                              outcome.at, std::strerror(outcome.error));
+        message =
+            fmt::format(fmt::runtime(outcome.at_source ? _("cannot read from {}: {}") : _("cannot write to {}: {}")),
+                        outcome.at, std::strerror(outcome.error));
         break;
     case Kind::idle_timeout:
         message = fmt::format(fmt::runtime(_("{}: nothing has moved for the time of --idle-timeout")), options.address);
         break;
     case Kind::fin_timeout:
         message = fmt::format(
-            fmt::runtime(_("{}: one direction has ended, and the other has not moved for the time of --fin-timeout")),
+            fmt::runtime(_("{}: one direction has ended, and nothing has moved for the time of --fin-timeout")),
             options.address);
         break;
     }
@@ -132,6 +134,7 @@ relay::PumpConfig pump_config(const Options &options)
     }
     config.idle_timeout = options.idle_timeout;
     config.fin_timeout = options.fin_timeout;
+    config.stuck_timeout = options.stuck_timeout;
     return config;
 }
 
@@ -235,4 +238,7 @@ int main(int argc, char **argv)
 } // namespace
 } // namespace sluice::helper
 
-int main(int argc, char **argv) { return sluice::helper::main(argc, argv); }
+int main(int argc, char **argv)
+{
+    return sluice::helper::main(argc, argv);
+}

@@ -47,7 +47,10 @@ gboolean on_progress(const char *, const char *value, gpointer data, GError **)
     return TRUE;
 }
 
-Error invalid(std::string message) { return {EINVAL, std::move(message)}; }
+Error invalid(std::string message)
+{
+    return {EINVAL, std::move(message)};
+}
 
 tl::expected<void, Error> set_time(std::chrono::microseconds &time, const char *option, const char *text)
 {
@@ -55,8 +58,9 @@ tl::expected<void, Error> set_time(std::chrono::microseconds &time, const char *
         return {};
     auto parsed = parse_duration(text);
     if (!parsed)
-        return tl::unexpected(invalid(fmt::format(
-            fmt::runtime(_("{}: \"{}\" is not a time: write seconds, or a number with ms, s, min or h")), option, text)));
+        return tl::unexpected(invalid(
+            fmt::format(fmt::runtime(_("{}: \"{}\" is not a time: write seconds, or a number with ms, s, min or h")),
+                        option, text)));
     time = *parsed;
     return {};
 }
@@ -67,8 +71,8 @@ tl::expected<void, Error> set_buffer(size_t &bytes, const char *text)
         return {};
     auto size = parse_size(text);
     if (!size || *size < buffer_bytes_min || *size > buffer_bytes_max)
-        return tl::unexpected(invalid(
-            fmt::format(fmt::runtime(_("--buffer-size: \"{}\" is not a size from 4K to 1M")), text)));
+        return tl::unexpected(
+            invalid(fmt::format(fmt::runtime(_("--buffer-size: \"{}\" is not a size from 4K to 1M")), text)));
     bytes = std::bit_floor(static_cast<size_t>(*size));
     return {};
 }
@@ -87,8 +91,8 @@ tl::expected<void, Error> set_log_level(LogLevel &level, const char *text)
             return {};
         }
     }
-    return tl::unexpected(invalid(fmt::format(
-        fmt::runtime(_("--log-level: \"{}\" is not known: write error, warning, info or debug")), text)));
+    return tl::unexpected(invalid(
+        fmt::format(fmt::runtime(_("--log-level: \"{}\" is not known: write error, warning, info or debug")), text)));
 }
 
 tl::expected<void, Error> set_progress(Progress &progress, const std::string &text)
@@ -115,6 +119,7 @@ Result<Options> check(Options options, const Raw &raw)
     return set_time(options.connect_timeout, "--connect-timeout", raw.connect_timeout)
         .and_then([&] { return set_time(options.idle_timeout, "--idle-timeout", raw.idle_timeout); })
         .and_then([&] { return set_time(options.fin_timeout, "--fin-timeout", raw.fin_timeout); })
+        .and_then([&] { return set_time(options.stuck_timeout, "--fin-timeout", raw.fin_timeout); })
         .and_then([&] { return set_buffer(options.buffer_bytes, raw.buffer_size); })
         .and_then([&] { return set_log_level(options.log_level, raw.log_level); })
         .and_then([&] { return set_progress(options.progress, raw.progress); })
@@ -142,7 +147,9 @@ Result<Options> parse_options(int argc, char **argv)
         {"idle-timeout", 0, 0, G_OPTION_ARG_STRING, &raw.idle_timeout,
          N_("End when nothing has moved for TIME (default 0: never)"), N_("TIME")},
         {"fin-timeout", 0, 0, G_OPTION_ARG_STRING, &raw.fin_timeout,
-         N_("End when one direction has ended and the other has not moved for TIME (default 5min, 0: never)"), N_("TIME")},
+         N_("End when one direction has ended and nothing has moved for TIME (default 30s for bytes that nobody takes, "
+            "none while a reply is awaited; 0: never)"),
+         N_("TIME")},
         {"buffer-size", 0, 0, G_OPTION_ARG_STRING, &raw.buffer_size,
          N_("Hold at most SIZE in each direction, 4K to 1M (default 1M)"), N_("SIZE")},
         {"log-level", 0, 0, G_OPTION_ARG_STRING, &raw.log_level,
@@ -153,7 +160,8 @@ Result<Options> parse_options(int argc, char **argv)
         {},
     };
     const GOptionEntry shared[] = {
-        {"readonly", 'r', 0, G_OPTION_ARG_NONE, &raw.read_only, N_("Use the read-only socket of a libvirt URI"), nullptr},
+        {"readonly", 'r', 0, G_OPTION_ARG_NONE, &raw.read_only, N_("Use the read-only socket of a libvirt URI"),
+         nullptr},
         {"version", 'V', 0, G_OPTION_ARG_NONE, &raw.version, N_("Show the version and exit"), nullptr},
         {},
     };
@@ -167,10 +175,15 @@ Result<Options> parse_options(int argc, char **argv)
     g_option_context_set_main_group(context.get(), group);
     g_option_context_set_summary(context.get(), _("Join standard input and output to the socket of a local daemon."));
     if (!options.as_virt_ssh_helper)
-        g_option_context_set_description(
-            context.get(), _("ADDRESS is /PATH, unix:/PATH, unix:@NAME, tcp:HOST:PORT, vsock:CID:PORT\n"
-                             "or a libvirt URI such as qemu:///system."));
+        g_option_context_set_description(context.get(),
+                                         _("ADDRESS is /PATH, unix:/PATH, unix:@NAME, tcp:HOST:PORT, vsock:CID:PORT\n"
+                                           "or a libvirt URI such as qemu:///system."));
 
+    // GOption would take the word after it for its value
+    for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
+        if (std::string_view(argv[i]) == "--progress")
+            argv[i] = const_cast<char *>("--progress=auto");
+    }
     GError *error = nullptr;
     if (!g_option_context_parse(context.get(), &argc, &argv, &error)) {
         Error failure = invalid(error->message);

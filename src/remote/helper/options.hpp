@@ -25,7 +25,8 @@ struct Options {
     LogLevel log_level = LogLevel::warning;
     std::chrono::microseconds connect_timeout = std::chrono::seconds{10};
     std::chrono::microseconds idle_timeout{0};
-    std::chrono::microseconds fin_timeout = std::chrono::minutes{5};
+    std::chrono::microseconds fin_timeout{0};
+    std::chrono::microseconds stuck_timeout = std::chrono::seconds{30}; // --fin-timeout sets both
     size_t buffer_bytes = 1 << 20;
 };
 

@@ -41,7 +41,10 @@ const char *mode_name(relay::Lane::Mode mode)
 
 } // namespace
 
-double Reporter::seconds() const { return static_cast<double>(monotonic_usec() - start_) / 1e6; }
+double Reporter::seconds() const
+{
+    return static_cast<double>(monotonic_usec() - start_) / 1e6;
+}
 
 void Reporter::error(std::string_view message) const
 {
@@ -57,8 +60,8 @@ void Reporter::debug(std::string_view step, std::string_view detail) const
 
 void Reporter::start_progress(Loop &loop, const relay::Pump &pump)
 {
-    bool shown = options_.progress == Progress::always ||
-                 (options_.progress == Progress::automatic && isatty(STDERR_FILENO));
+    bool shown =
+        options_.progress == Progress::always || (options_.progress == Progress::automatic && isatty(STDERR_FILENO));
     if (!shown)
         return;
     progress_of_ = &pump;
@@ -84,11 +87,10 @@ void Reporter::show_progress(const relay::Pump &pump, bool last)
     auto moved = static_cast<double>(last ? bytes : bytes - progress_bytes_);
     progress_bytes_ = bytes;
     progress_time_ = now;
-    write_stderr(fmt::format(fmt::runtime(_("\r{} up, {} down, {}/s, {:.1f} s")),
-                             amount(static_cast<double>(pump.up().bytes())),
-                             amount(static_cast<double>(pump.down().bytes())), amount(span > 0 ? moved / span : 0),
-                             seconds()) +
-                 (last ? "\x1b[K\n" : "\x1b[K"));
+    write_stderr(
+        fmt::format(fmt::runtime(_("\r{} up, {} down, {}/s, {:.1f} s")), amount(static_cast<double>(pump.up().bytes())),
+                    amount(static_cast<double>(pump.down().bytes())), amount(span > 0 ? moved / span : 0), seconds()) +
+        (last ? "\x1b[K\n" : "\x1b[K"));
 }
 
 void Reporter::stats(const relay::Pump &pump, uint64_t waits) const

@@ -2,6 +2,7 @@
 #include "remote/relay/endpoint.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -20,20 +21,21 @@ Endpoint::Kind kind_of(int fd, mode_t mode)
     return S_ISCHR(mode) && isatty(fd) ? Endpoint::Kind::terminal : Endpoint::Kind::other;
 }
 
-ssize_t or_errno(ssize_t result) noexcept { return result < 0 ? -errno : result; }
+ssize_t or_errno(ssize_t result) noexcept
+{
+    return result < 0 ? -errno : result;
+}
 
 } // namespace
 
 Endpoint::Endpoint(UniqueFd fd, Kind kind, Use use, std::string name)
     : fd_(std::move(fd)), kind_(kind), use_(use), name_(std::move(name))
-{
-}
+{}
 
 Endpoint::Endpoint(Endpoint &&other) noexcept
     : fd_(std::move(other.fd_)), kind_(other.kind_), use_(other.use_), name_(std::move(other.name_)),
       own_nonblocking_(other.own_nonblocking_), restore_flags_(std::exchange(other.restore_flags_, -1))
-{
-}
+{}
 
 Endpoint::~Endpoint()
 {
@@ -104,6 +106,12 @@ size_t Endpoint::resize_pipe(size_t bytes) noexcept
         now = granted > 0 ? granted : now;
     }
     return now > 0 ? static_cast<size_t>(now) : 0;
+}
+
+bool Endpoint::ended_by_peer() const noexcept
+{
+    pollfd look{fd_.get(), POLLRDHUP, 0};
+    return fd_ && poll(&look, 1, 0) > 0 && (look.revents & (POLLRDHUP | POLLHUP));
 }
 
 void Endpoint::finish_writing() noexcept

@@ -52,6 +52,9 @@ public:
     // Ask for a pipe of that size; the size it has now, or 0 for other kinds.
     size_t resize_pipe(size_t bytes) noexcept;
 
+    // Has the other side ended its stream, whatever may still be left to read? One system call.
+    bool ended_by_peer() const noexcept;
+
     // Pass the end of the stream on: sockets are shut down for writing, what was
     // written alone is closed.
     void finish_writing() noexcept;

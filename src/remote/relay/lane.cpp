@@ -9,8 +9,10 @@
 namespace sluice::relay {
 namespace {
 
-// One read while copying: enough for a 64 KiB pipe, and few pages for small traffic.
+// One read while copying: enough for a 64 KiB pipe, and few pages for small traffic;
+// and once reads have been large for a while.
 constexpr size_t copy_max = 64 << 10;
+constexpr size_t copy_max_bulk = 256 << 10;
 // From this size on a read counts as large.
 constexpr size_t large_read = 16 << 10;
 // This many more large reads than small ones change the mode, and back.
@@ -20,7 +22,10 @@ constexpr int refusals_max = 8;
 // Steps before others get their turn.
 constexpr int steps_max = 16;
 
-bool would_block(ssize_t n) { return n == -EAGAIN || n == -EINTR; }
+bool would_block(ssize_t n)
+{
+    return n == -EAGAIN || n == -EINTR;
+}
 
 } // namespace
 
@@ -102,7 +107,7 @@ bool Lane::fill_ring()
 {
     if (state_ != State::flowing || !source_ready_ || ring_.room() == 0)
         return false;
-    Ring::Pieces space = ring_.space(copy_max);
+    Ring::Pieces space = ring_.space(weight_ == weight_max ? copy_max_bulk : copy_max);
     ++calls_;
     ssize_t n = source_.read(space.parts, space.count);
     if (!took(n))
@@ -139,7 +144,8 @@ bool Lane::step_spliced()
     if (state_ != State::flowing || !source_ready_ || !sink_ready_)
         return false;
     ++calls_;
-    ssize_t n = splice(source_.fd(), nullptr, sink_.fd(), nullptr, config_.chunk_max, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+    ssize_t n =
+        splice(source_.fd(), nullptr, sink_.fd(), nullptr, config_.chunk_max, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
     if (n > 0) {
         auto bytes = static_cast<size_t>(n);
         bytes_ += bytes;
@@ -167,7 +173,9 @@ bool Lane::step_spliced()
         // both ready by turns and yet nothing moves: something that splice cannot pass
         return ++refusals_ > refusals_max && refused(EINVAL);
     }
-    if (refused(error))
+    // Said of a pipe that nobody reads before the source is looked at: reading tells
+    // whether there is anything to lose, or the source has ended too.
+    if (refused(error == EPIPE && sink_.kind() == Endpoint::Kind::pipe ? EINVAL : error))
         return true;
     fail(error, source_.kind() == Endpoint::Kind::socket && error != EPIPE);
     return true;

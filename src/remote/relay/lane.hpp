@@ -24,9 +24,9 @@
 namespace sluice::relay {
 
 struct LaneConfig {
-    size_t held_max = 1 << 20;    // a power of two, at least 4096
-    size_t chunk_max = 256 << 10; // moved by one splice
-    size_t pipe_bytes = 1 << 20;  // asked of pipes at either end
+    size_t held_max = 1 << 20;   // a power of two, at least 4096
+    size_t chunk_max = 1 << 20;  // moved by one splice
+    size_t pipe_bytes = 1 << 20; // asked of pipes at either end
     bool may_splice = true;
 };
 
@@ -71,8 +71,8 @@ public:
     const Endpoint &source() const noexcept { return source_; }
     const Endpoint &sink() const noexcept { return sink_; }
     size_t held() const noexcept { return ring_.size() + in_pipe_; }
-    uint64_t bytes() const noexcept { return bytes_; }     // delivered
-    uint64_t calls() const noexcept { return calls_; }     // system calls that move bytes
+    uint64_t bytes() const noexcept { return bytes_; } // delivered
+    uint64_t calls() const noexcept { return calls_; } // system calls that move bytes
     Mode mode() const noexcept { return mode_; }
     // The mode that moved most of the bytes.
     Mode main_mode() const noexcept;

@@ -34,7 +34,7 @@ void Pump::start(std::function<void(const Outcome &)> on_end)
         port->mask = watch_mask(*port);
         port->watch = loop_.watch(port->end.fd(), port->mask, [this, port](int events) { on_events(*port, events); });
     }
-    auto bound = std::max(config_.idle_timeout, config_.fin_timeout);
+    auto bound = std::max({config_.idle_timeout, config_.fin_timeout, config_.stuck_timeout});
     if (bound.count() > 0) {
         timer_ = loop_.every(std::chrono::microseconds{-1}, [this] { check_timeout(); });
         check_timeout();
@@ -73,12 +73,12 @@ void Pump::run()
     bool moved = up_->run();
     moved |= down_->run();
     settle_gone();
-    if (down_->state() == Lane::State::failed && !up_->ended()) {
-        // nobody hears the server any more; what the client said before that is delivered
-        up_->source_ready();
-        up_->run();
-        up_->stop(false);
-    }
+    // Nobody hears the server any more, or what is to be sent cannot be read: what the
+    // other direction has so far is delivered, and that is the end.
+    if (down_->state() == Lane::State::failed)
+        wind_up(*up_);
+    if (up_->state() == Lane::State::failed && up_->source_failed())
+        wind_up(*down_);
     if (moved) {
         note_moments();
         if (timer_)
@@ -106,11 +106,24 @@ void Pump::settle_gone()
     // Nobody reads our output and nothing more will be asked: then nothing can come of
     // waiting. While the client may still ask, bytes for it are an error when they come.
     const Port &out = client_out_ ? *client_out_ : *client_in_;
-    if (out.gone && up_->ended() && down_->held() == 0)
-        down_->stop(true);
+    if (out.gone && up_->ended())
+        wind_up(*down_);
 }
 
-bool Pump::over() const noexcept { return up_->ended() && down_->ended(); }
+// Take what can be had at once, deliver what is held, and end.
+void Pump::wind_up(Lane &lane)
+{
+    if (lane.state() != Lane::State::flowing)
+        return;
+    lane.source_ready();
+    lane.run();
+    lane.stop(false);
+}
+
+bool Pump::over() const noexcept
+{
+    return up_->ended() && down_->ended();
+}
 
 void Pump::update_watches()
 {
@@ -143,10 +156,24 @@ void Pump::note_moments()
     note(Moment::end_down, down_->ended());
 }
 
+bool Pump::half_closed() const noexcept
+{
+    return up_->state() != Lane::State::flowing || down_->state() != Lane::State::flowing;
+}
+
+// A source has ended, and its sink does not take what is left of it; the rest may
+// still be in the source, whose end the lane has then not read.
+bool Pump::stuck() const noexcept
+{
+    auto is_stuck = [](const Lane &lane) {
+        return lane.wants_sink() && (lane.state() == Lane::State::draining || lane.source().ended_by_peer());
+    };
+    return is_stuck(*up_) || is_stuck(*down_);
+}
+
 void Pump::check_timeout()
 {
     using std::chrono::microseconds;
-    bool half_closed = up_->state() != Lane::State::flowing || down_->state() != Lane::State::flowing;
     microseconds quiet{monotonic_usec() - last_activity_};
     // the tighter of the bounds that apply; a half-close is noticed at the next check at
     // the latest, so the timer also runs while only the fin timeout is set
@@ -165,7 +192,8 @@ void Pump::check_timeout()
         return false;
     };
     if (apply(config_.idle_timeout, true, Outcome::Kind::idle_timeout) ||
-        apply(config_.fin_timeout, half_closed, Outcome::Kind::fin_timeout))
+        apply(config_.fin_timeout, half_closed(), Outcome::Kind::fin_timeout) ||
+        apply(config_.stuck_timeout, stuck(), Outcome::Kind::fin_timeout))
         return;
     timer_.update(left);
 }

@@ -30,6 +30,9 @@ struct PumpConfig {
     // Without a byte moved, for that long (0: no bound):
     std::chrono::microseconds idle_timeout{0}; // at any time
     std::chrono::microseconds fin_timeout{0};  // once one direction has ended
+    // and once a source has ended while bytes of it are still undelivered. Apart from
+    // the other, since a reply may take long, but nobody gains by waiting for this.
+    std::chrono::microseconds stuck_timeout{0};
 };
 
 // How a pump ended.
@@ -38,13 +41,13 @@ struct Outcome {
         complete,     // all that was sent was delivered
         failed,       // see error and at
         idle_timeout, // nothing moved
-        fin_timeout,  // nothing moved after one direction had ended
+        fin_timeout,  // nothing moved after one direction had ended, or was about to
     };
     Kind kind = Kind::complete;
-    int error = 0;             // errno
-    std::string at;            // name of the end that failed
-    bool at_source = false;    // it was being read
-    uint64_t undelivered = 0;  // bytes taken from a source that did not reach their sink
+    int error = 0;            // errno
+    std::string at;           // name of the end that failed
+    bool at_source = false;   // it was being read
+    uint64_t undelivered = 0; // bytes taken from a source that did not reach their sink
 };
 
 class Pump {
@@ -81,6 +84,9 @@ private:
     void on_events(Port &port, int events);
     void run();
     void settle_gone();
+    static void wind_up(Lane &lane);
+    bool half_closed() const noexcept;
+    bool stuck() const noexcept;
     void note_moments();
     bool over() const noexcept;
     void update_watches();

@@ -28,8 +28,7 @@ class [[nodiscard]] ReadyBefore {
 public:
     ReadyBefore(const Loop &loop, int fd, int events, int64_t deadline_usec) noexcept
         : loop_(loop.get()), fd_(fd), wanted_(events), deadline_(deadline_usec)
-    {
-    }
+    {}
     ReadyBefore(const ReadyBefore &) = delete;
     ReadyBefore &operator=(const ReadyBefore &) = delete;
     ~ReadyBefore() { disarm(); }

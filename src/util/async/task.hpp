@@ -105,7 +105,7 @@ public:
     ~Task() { destroy(); }
 
     // Await it once, as an rvalue: `co_await make()` or `co_await std::move(task)`.
-    auto operator co_await() && noexcept
+    auto operator co_await() &&noexcept
     {
         struct Awaiter {
             std::coroutine_handle<promise_type> frame;

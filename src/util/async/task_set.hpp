@@ -6,8 +6,8 @@
 // exception that leaves such a task ends the program, since nobody is there to
 // catch it. Not to be destroyed from inside one of its own tasks.
 
-#include <cstddef>
 #include <coroutine>
+#include <cstddef>
 #include <exception>
 #include <utility>
 

@@ -18,10 +18,7 @@ struct Error {
     int code = EIO; // an errno value
     std::string message;
 
-    static Error from_errno(int code, std::string what)
-    {
-        return {code, std::move(what) + ": " + std::strerror(code)};
-    }
+    static Error from_errno(int code, std::string what) { return {code, std::move(what) + ": " + std::strerror(code)}; }
 
     // The same error, seen from one step further out.
     Error context(const std::string &outer) const { return {code, outer + ": " + message}; }

@@ -31,7 +31,8 @@ public:
     // Throws std::bad_alloc.
     explicit Ring(size_t capacity) : capacity_(capacity)
     {
-        void *memory = mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void *memory =
+            mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (memory == MAP_FAILED)
             throw std::bad_alloc();
         memory_ = static_cast<char *>(memory);

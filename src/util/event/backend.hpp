@@ -29,6 +29,8 @@ public:
     virtual void removed(Timer &timer) = 0;
     // Bring everything up to date for the next poll. Loop's thread.
     virtual void flush() = 0;
+    // Is there something that flush() would do?
+    virtual bool changes_pending() const noexcept { return core_.changes_pending(); }
 
     // Called in the driver's dispatch when all else is done; true ends the driver. Set by the loop.
     using TurnEnd = bool (*)(void *loop);

@@ -58,9 +58,15 @@ int on_default_loop(F &&call) noexcept
     return loop ? with_errno(no_throw([&] { return call(*loop); })) : -1;
 }
 
-int64_t usec_from_ms(int timeout_ms) noexcept { return timeout_ms < 0 ? -1 : int64_t{timeout_ms} * 1000; }
+int64_t usec_from_ms(int timeout_ms) noexcept
+{
+    return timeout_ms < 0 ? -1 : int64_t{timeout_ms} * 1000;
+}
 
-EventThread *from_c(sluice_thread *thread) noexcept { return reinterpret_cast<EventThread *>(thread); }
+EventThread *from_c(sluice_thread *thread) noexcept
+{
+    return reinterpret_cast<EventThread *>(thread);
+}
 
 } // namespace
 
@@ -169,19 +175,40 @@ SLUICE_EXPORT sluice_loop *sluice_loop_default(void)
     return no_throw_pointer([] { return to_c(default_loop()); });
 }
 
-SLUICE_EXPORT GMainContext *sluice_loop_get_context(sluice_loop *loop) { return from_c(loop)->context(); }
+SLUICE_EXPORT GMainContext *sluice_loop_get_context(sluice_loop *loop)
+{
+    return from_c(loop)->context();
+}
 
-SLUICE_EXPORT int sluice_loop_get_backend(sluice_loop *loop) { return from_c(loop)->backend(); }
+SLUICE_EXPORT int sluice_loop_get_backend(sluice_loop *loop)
+{
+    return from_c(loop)->backend();
+}
 
-SLUICE_EXPORT int sluice_loop_iterate(sluice_loop *loop, int may_block) { return from_c(loop)->iterate(may_block != 0); }
+SLUICE_EXPORT int sluice_loop_iterate(sluice_loop *loop, int may_block)
+{
+    return from_c(loop)->iterate(may_block != 0);
+}
 
-SLUICE_EXPORT int sluice_loop_run(sluice_loop *loop) { return from_c(loop)->run(); }
+SLUICE_EXPORT int sluice_loop_run(sluice_loop *loop)
+{
+    return from_c(loop)->run();
+}
 
-SLUICE_EXPORT void sluice_loop_quit(sluice_loop *loop) { from_c(loop)->quit(); }
+SLUICE_EXPORT void sluice_loop_quit(sluice_loop *loop)
+{
+    from_c(loop)->quit();
+}
 
-SLUICE_EXPORT void sluice_loop_wake(sluice_loop *loop) { from_c(loop)->wake(); }
+SLUICE_EXPORT void sluice_loop_wake(sluice_loop *loop)
+{
+    from_c(loop)->wake();
+}
 
-SLUICE_EXPORT int sluice_loop_drain(sluice_loop *loop) { return from_c(loop)->drain(); }
+SLUICE_EXPORT int sluice_loop_drain(sluice_loop *loop)
+{
+    return from_c(loop)->drain();
+}
 
 SLUICE_EXPORT int sluice_loop_add_handle(sluice_loop *loop, int fd, int events, sluice_event_handle_callback callback,
                                          void *opaque, sluice_event_free_callback free_opaque)
@@ -194,7 +221,10 @@ SLUICE_EXPORT int sluice_loop_update_handle(sluice_loop *loop, int watch, int ev
     return from_c(loop)->update_handle(watch, events);
 }
 
-SLUICE_EXPORT int sluice_loop_remove_handle(sluice_loop *loop, int watch) { return from_c(loop)->remove_handle(watch); }
+SLUICE_EXPORT int sluice_loop_remove_handle(sluice_loop *loop, int watch)
+{
+    return from_c(loop)->remove_handle(watch);
+}
 
 SLUICE_EXPORT int sluice_loop_add_timeout(sluice_loop *loop, int timeout_ms, sluice_event_timeout_callback callback,
                                           void *opaque, sluice_event_free_callback free_opaque)
@@ -252,10 +282,19 @@ SLUICE_EXPORT void sluice_thread_unref(sluice_thread *thread)
         from_c(thread)->unref();
 }
 
-SLUICE_EXPORT sluice_loop *sluice_thread_get_loop(sluice_thread *thread) { return to_c(from_c(thread)->loop()); }
+SLUICE_EXPORT sluice_loop *sluice_thread_get_loop(sluice_thread *thread)
+{
+    return to_c(from_c(thread)->loop());
+}
 
-SLUICE_EXPORT GMainContext *sluice_thread_get_context(sluice_thread *thread) { return from_c(thread)->context(); }
+SLUICE_EXPORT GMainContext *sluice_thread_get_context(sluice_thread *thread)
+{
+    return from_c(thread)->context();
+}
 
-SLUICE_EXPORT const char *sluice_version(void) { return SLUICE_VERSION; }
+SLUICE_EXPORT const char *sluice_version(void)
+{
+    return SLUICE_VERSION;
+}
 
 } // extern "C"

@@ -2,8 +2,8 @@
 
 // Many threads against one loop. The sanitizers see what the assertions cannot.
 
-#include <cerrno>
 #include <atomic>
+#include <cerrno>
 #include <memory>
 #include <mutex>
 #include <thread>

@@ -6,10 +6,12 @@ namespace sluice::event {
 Core::Core(GMainContext *ctx, ClockFunction clk)
     : context(g_main_context_ref(ctx)), clock(clk), release_strategy(source_release_strategy()),
       releases(std::make_shared<ReleaseCounters>())
-{
-}
+{}
 
-Core::~Core() { g_main_context_unref(context); }
+Core::~Core()
+{
+    g_main_context_unref(context);
+}
 
 void Core::change(Watch &watch) noexcept
 {
@@ -70,6 +72,21 @@ void Core::fire(Watch &watch, int events)
     watch.callback(watch.id, watch.fd, events, watch.opaque);
     leave();
     frames_ = frame.outer;
+    if (watch.suspended) {
+        std::lock_guard lock(mutex);
+        watch.suspended = false;
+        change(watch);
+    }
+}
+
+void Core::suspend_running() noexcept
+{
+    for (Frame *frame = frames_; frame; frame = frame->outer) {
+        if (!frame->watch->suspended) {
+            frame->watch->suspended = true;
+            change(*frame->watch);
+        }
+    }
 }
 
 void Core::fire_bad(Watch &watch)

@@ -31,7 +31,7 @@ private:
 
 struct Counters {
     Counter turns, polls, events, expirations, frees, changes, kernel_changes, bad_fds; // loop's thread
-    Counter wakeups;                                                                   // under the mutex
+    Counter wakeups;                                                                    // under the mutex
 };
 
 using ClockFunction = int64_t (*)();
@@ -60,6 +60,9 @@ public:
     Watch *take_changes() noexcept;
     // Hand over to be freed. Nothing but the Reaper may refer to it afterwards.
     void bury(Registration &dead) noexcept;
+    // Before a nested turn: the watches whose callbacks are on the stack are not to be
+    // reported by it. fire() puts them back.
+    void suspend_running() noexcept;
     // Interrupt the wait if the loop's thread is in one.
     void wake_if_polling() noexcept;
 

@@ -10,12 +10,30 @@ namespace sluice::event {
 namespace {
 
 int passed_on = 0;
-int app_add_handle(int, int, sluice_event_handle_callback, void *, sluice_event_free_callback) { return passed_on += 1; }
-void app_update_handle(int, int) { passed_on += 10; }
-int app_remove_handle(int) { return (passed_on += 100), 0; }
-int app_add_timeout(int, sluice_event_timeout_callback, void *, sluice_event_free_callback) { return passed_on += 1000; }
-void app_update_timeout(int, int) { passed_on += 10'000; }
-int app_remove_timeout(int) { return (passed_on += 100'000), 0; }
+int app_add_handle(int, int, sluice_event_handle_callback, void *, sluice_event_free_callback)
+{
+    return passed_on += 1;
+}
+void app_update_handle(int, int)
+{
+    passed_on += 10;
+}
+int app_remove_handle(int)
+{
+    return (passed_on += 100), 0;
+}
+int app_add_timeout(int, sluice_event_timeout_callback, void *, sluice_event_free_callback)
+{
+    return passed_on += 1000;
+}
+void app_update_timeout(int, int)
+{
+    passed_on += 10'000;
+}
+int app_remove_timeout(int)
+{
+    return (passed_on += 100'000), 0;
+}
 
 int register_app()
 {
@@ -41,7 +59,8 @@ void use_the_default_loop()
     EXPECT_EQ(sluice_loop_get_context(sluice_loop_default()), g_main_context_default());
     Pair pair;
     Recorder handle, timeout;
-    int watch = sluice_event_add_handle(pair.near.get(), SLUICE_EVENT_WRITABLE, Recorder::on_event, &handle, Recorder::on_freed);
+    int watch = sluice_event_add_handle(pair.near.get(), SLUICE_EVENT_WRITABLE, Recorder::on_event, &handle,
+                                        Recorder::on_freed);
     int timer = sluice_event_add_timeout(0, Recorder::on_timeout, &timeout, Recorder::on_freed);
     EXPECT_GT(watch, 0);
     EXPECT_GT(timer, 0);
@@ -88,11 +107,20 @@ void hand_over_to_an_application()
     EXPECT_EQ(passed_on, 111'111);
 }
 
-TEST(DefaultLoopDeathTest, ServesTheLibvirtShapes) { IN_A_PROCESS(use_the_default_loop()); }
+TEST(DefaultLoopDeathTest, ServesTheLibvirtShapes)
+{
+    IN_A_PROCESS(use_the_default_loop());
+}
 
-TEST(DefaultLoopDeathTest, AnApplicationMayServeThemInstead) { IN_A_PROCESS(hand_over_to_an_application()); }
+TEST(DefaultLoopDeathTest, AnApplicationMayServeThemInstead)
+{
+    IN_A_PROCESS(hand_over_to_an_application());
+}
 
-TEST(DefaultLoop, VersionIsThatOfTheHeaders) { EXPECT_STREQ(sluice_version(), SLUICE_VERSION); }
+TEST(DefaultLoop, VersionIsThatOfTheHeaders)
+{
+    EXPECT_STREQ(sluice_version(), SLUICE_VERSION);
+}
 
 } // namespace
 } // namespace sluice::event

@@ -24,14 +24,16 @@ int from_epoll(uint32_t events)
            ((events & EPOLLERR) ? SLUICE_EVENT_ERROR : 0) | ((events & EPOLLHUP) ? SLUICE_EVENT_HANGUP : 0);
 }
 
-// What a watch is to be armed with at this moment.
-int effective(const Watch &watch)
+// What control() put into an event; the generation is above.
+size_t fd_of(const epoll_event &event)
 {
-    return watch.suspended || watch.bad.load(std::memory_order_relaxed) ? 0
-                                                                        : watch.wanted.load(std::memory_order_relaxed);
+    return event.data.u64 & UINT32_MAX;
 }
 
-bool is_open(int fd) { return fcntl(fd, F_GETFD) >= 0; }
+bool is_open(int fd)
+{
+    return fcntl(fd, F_GETFD) >= 0;
+}
 
 } // namespace
 
@@ -42,7 +44,10 @@ EpollBackend::EpollBackend(Core &core, UniqueFd epoll) : Backend(core), epoll_(s
 
 // --- changes -------------------------------------------------------------------
 
-void EpollBackend::removed(Watch &watch) { core().change(watch); }
+void EpollBackend::removed(Watch &watch)
+{
+    core().change(watch);
+}
 
 EpollBackend::Entry &EpollBackend::entry(int fd)
 {
@@ -55,9 +60,8 @@ EpollBackend::Entry &EpollBackend::entry(int fd)
 void EpollBackend::flush()
 {
     if (core().frames()) {
-        // a nested turn: it must not report a watch whose callback is running, and
-        // the turns further out must not go on with what they had collected
-        suspend_running();
+        // a nested turn: those further out must not go on with what they had collected
+        core().suspend_running();
         ++poll_serial_;
     }
     if (!core().changes_pending())
@@ -74,17 +78,6 @@ void EpollBackend::flush()
         sync(fd, changed);
     }
     sync_queue_.clear();
-}
-
-void EpollBackend::suspend_running()
-{
-    for (Core::Frame *frame = core().frames(); frame; frame = frame->outer) {
-        Watch &watch = *frame->watch;
-        if (!watch.suspended && watch.linked) {
-            watch.suspended = true;
-            core().change(watch);
-        }
-    }
 }
 
 // Bring one changed watch into or out of its descriptor's list.
@@ -127,7 +120,7 @@ void EpollBackend::sync(int fd, Entry &changed)
 {
     uint32_t desired = 0;
     for (Watch *watch = changed.watches; watch; watch = watch->next_on_fd)
-        desired |= to_epoll(effective(*watch));
+        desired |= to_epoll(watch->effective());
     bool verify = std::exchange(changed.verify, false);
 
     if (desired == 0) {
@@ -241,7 +234,10 @@ void EpollBackend::removed(Timer &timer)
     core().bury(timer);
 }
 
-bool EpollBackend::timers_due() const noexcept { return !heap_.empty() && heap_.top_deadline() <= turn_time_; }
+bool EpollBackend::timers_due() const noexcept
+{
+    return !heap_.empty() && heap_.top_deadline() <= turn_time_;
+}
 
 // --- one turn ------------------------------------------------------------------
 
@@ -263,10 +259,11 @@ bool EpollBackend::prepare(int &timeout_ms)
 
 bool EpollBackend::check()
 {
-    turn_time_ = core().clock();
+    // all else that is ready without a poll has been found by prepare()
     std::lock_guard lock(core().mutex);
-    return g_source_query_unix_fd(driver(), epoll_tag_) != 0 || every_turn_count_ > 0 || timers_due() ||
-           !to_report_bad_.empty() || !unpollable_.empty();
+    if (!heap_.empty())
+        turn_time_ = core().clock();
+    return g_source_query_unix_fd(driver(), epoll_tag_) != 0 || timers_due();
 }
 
 void EpollBackend::dispatch()
@@ -314,6 +311,7 @@ void EpollBackend::dispatch_polled()
 {
     epoll_event events[batch_max];
     int handled = 0;
+    int64_t deadline = 0;
     ++poll_serial_; // no poll of an earlier turn was the one before
     for (bool first = true, again = false;; first = false) {
         if (!first && core().changes_pending()) {
@@ -321,26 +319,34 @@ void EpollBackend::dispatch_polled()
             flush();
         }
         int count = poll(events);
-        if (again)
-            repoll_.found(count > 0);
-        if (count <= 0)
+        if (count <= 0) {
+            if (again)
+                repoll_.found(false);
             return;
+        }
         uint64_t serial = poll_serial_;
         bool progress = false;
         for (int i = 0; i < count; ++i) {
+            if (i + 1 < count)
+                __builtin_prefetch(entries_[fd_of(events[i + 1])].watches);
             Delivery delivery = deliver(events[i]);
             // what a nested turn may have used up is reported again by the next poll
             if (delivery == Delivery::void_batch || poll_serial_ != serial)
                 return;
             progress |= delivery == Delivery::done;
         }
+        if (again)
+            repoll_.found(progress);
         if (!progress)
             return;
         handled += count;
         again = first;
         if (handled >= turn_events_max || (first && count < batch_max && !repoll_.worthwhile()))
             return;
-        if (core().clock() - turn_time_ >= turn_usec_max)
+        int64_t now = core().clock();
+        if (first)
+            deadline = now + turn_usec_max;
+        else if (now >= deadline)
             return;
     }
 }
@@ -354,8 +360,8 @@ int EpollBackend::poll(epoll_event *events)
 
 EpollBackend::Delivery EpollBackend::deliver(const epoll_event &event)
 {
-    auto fd = static_cast<int>(event.data.u64 & UINT32_MAX);
-    Entry &ready = entries_[static_cast<size_t>(fd)];
+    auto fd = static_cast<int>(fd_of(event));
+    Entry &ready = entries_[fd_of(event)];
     if (ready.armed == 0 || ready.generation != event.data.u64 >> 32) {
         rebuild();
         return Delivery::void_batch;
@@ -384,11 +390,6 @@ bool EpollBackend::fire(Watch &watch, int events)
 {
     uint64_t serial = poll_serial_;
     core().fire(watch, events);
-    if (watch.suspended) {
-        std::lock_guard lock(core().mutex);
-        watch.suspended = false;
-        core().change(watch);
-    }
     return poll_serial_ == serial;
 }
 

@@ -56,7 +56,10 @@ private:
     class Repoll {
     public:
         bool worthwhile() noexcept { return skip_ == 0 || --skip_ == 0; }
-        void found(bool something) noexcept { skip_ = backoff_ = something ? 0 : (backoff_ < 16 ? 2 * backoff_ + 1 : backoff_); }
+        void found(bool something) noexcept
+        {
+            skip_ = backoff_ = something ? 0 : (backoff_ < 16 ? 2 * backoff_ + 1 : backoff_);
+        }
 
     private:
         unsigned skip_ = 0, backoff_ = 0;
@@ -68,7 +71,6 @@ private:
     static constexpr uint8_t hits_between_looks = 64;
 
     Entry &entry(int fd);
-    void suspend_running();
     void apply(Watch &watch);
     void unlink(Entry &entry, Watch &watch);
     void sync(int fd, Entry &entry);
@@ -91,9 +93,9 @@ private:
 
     UniqueFd epoll_;
     gpointer epoll_tag_;
-    std::vector<Entry> entries_;   // by descriptor; loop's thread
-    std::vector<int> sync_queue_;  // descriptors to look at in this flush
-    std::vector<int> unpollable_;  // descriptors that are always ready for what is wanted
+    std::vector<Entry> entries_;  // by descriptor; loop's thread
+    std::vector<int> sync_queue_; // descriptors to look at in this flush
+    std::vector<int> unpollable_; // descriptors that are always ready for what is wanted
     std::vector<Watch *> to_report_bad_;
     std::vector<Watch *> reporting_bad_;
     uint64_t poll_serial_ = 0; // a callback that ran a nested turn has changed it

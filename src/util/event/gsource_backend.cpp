@@ -6,15 +6,15 @@
 namespace sluice::event {
 namespace {
 
-GIOCondition to_condition(int events)
+gushort to_condition(int events)
 {
     int condition = ((events & SLUICE_EVENT_READABLE) ? G_IO_IN : 0) |
                     ((events & SLUICE_EVENT_WRITABLE) ? G_IO_OUT : 0) |
                     ((events & unasked_events) ? G_IO_ERR | G_IO_HUP : 0);
-    return static_cast<GIOCondition>(condition);
+    return static_cast<gushort>(condition);
 }
 
-int from_condition(GIOCondition condition)
+int from_condition(gushort condition)
 {
     return ((condition & G_IO_IN) ? SLUICE_EVENT_READABLE : 0) | ((condition & G_IO_OUT) ? SLUICE_EVENT_WRITABLE : 0) |
            ((condition & G_IO_ERR) ? SLUICE_EVENT_ERROR : 0) | ((condition & G_IO_HUP) ? SLUICE_EVENT_HANGUP : 0);
@@ -27,7 +27,7 @@ int64_t ready_time(const Timer &timer)
 
 } // namespace
 
-GSourceFuncs GSourceBackend::watch_funcs = {nullptr, nullptr, on_watch, nullptr, nullptr, nullptr};
+GSourceFuncs GSourceBackend::watch_funcs = {nullptr, on_watch_check, on_watch, nullptr, nullptr, nullptr};
 GSourceFuncs GSourceBackend::timer_funcs = {nullptr, nullptr, on_timer, nullptr, nullptr, nullptr};
 
 GSourceBackend::GSourceBackend(Core &core) : Backend(core) {}
@@ -72,6 +72,7 @@ void GSourceBackend::scheduled(Timer &timer)
 
 void GSourceBackend::flush()
 {
+    core().suspend_running();
     for (Watch *watch = core().take_changes(); watch;) {
         Watch *next = watch->next_changed;
         watch->changed = false;
@@ -93,21 +94,25 @@ void GSourceBackend::sync(Watch &watch)
         core().bury(watch);
         return;
     }
-    int desired = watch.bad.load(std::memory_order_relaxed) ? 0 : watch.wanted.load(std::memory_order_relaxed);
-    if (!watch.source)
+    int desired = watch.effective();
+    if (!watch.source) {
         watch.source = make_source(&watch_funcs, watch);
-    if (desired == watch.armed)
+        // else GLib takes the descriptor out and puts it back around each dispatch,
+        // and writes to its wake-up descriptor both times
+        g_source_set_can_recurse(watch.source, TRUE);
+    }
+    gushort before = watch.polled.events;
+    watch.polled.fd = watch.fd;
+    watch.polled.events = to_condition(desired);
+    if ((before == 0) == (desired == 0))
         return;
     core().counters.kernel_changes.add();
-    if (desired == 0) {
-        // not merely a mask of 0, with which poll still reports hang-ups
-        g_source_remove_unix_fd(watch.source, std::exchange(watch.tag, nullptr));
-    } else if (watch.tag) {
-        g_source_modify_unix_fd(watch.source, watch.tag, to_condition(desired));
-    } else {
-        watch.tag = g_source_add_unix_fd(watch.source, watch.fd, to_condition(desired));
-    }
-    watch.armed = desired;
+    watch.polled.revents = 0;
+    // not merely a mask of 0, with which poll still reports hang-ups
+    if (desired == 0)
+        g_source_remove_poll(watch.source, &watch.polled);
+    else
+        g_source_add_poll(watch.source, &watch.polled);
 }
 
 void GSourceBackend::sync(Timer &timer)
@@ -130,17 +135,23 @@ bool GSourceBackend::prepare(int &)
     return false;
 }
 
-bool GSourceBackend::check() { return false; }
+bool GSourceBackend::check()
+{
+    return false;
+}
 void GSourceBackend::dispatch() {}
+
+gboolean GSourceBackend::on_watch_check(GSource *source)
+{
+    return reinterpret_cast<Source<Watch> *>(source)->registration->polled.revents != 0;
+}
 
 gboolean GSourceBackend::on_watch(GSource *source, GSourceFunc, gpointer)
 {
     auto &own = *reinterpret_cast<Source<Watch> *>(source);
     Watch &watch = *own.registration;
     Core &core = own.backend->core();
-    if (!watch.tag)
-        return G_SOURCE_CONTINUE;
-    GIOCondition condition = g_source_query_unix_fd(source, watch.tag);
+    gushort condition = std::exchange(watch.polled.revents, 0);
     if (condition & G_IO_NVAL)
         core.fire_bad(watch);
     else
@@ -172,6 +183,9 @@ gboolean GSourceBackend::on_timer(GSource *source, GSourceFunc, gpointer)
     return G_SOURCE_CONTINUE;
 }
 
-std::unique_ptr<Backend> make_gsource_backend(Core &core) { return std::make_unique<GSourceBackend>(core); }
+std::unique_ptr<Backend> make_gsource_backend(Core &core)
+{
+    return std::make_unique<GSourceBackend>(core);
+}
 
 } // namespace sluice::event

@@ -5,8 +5,10 @@
 // each watch and timer, updated in place. The driver was attached before them, so that
 // changes are in place before GLib looks at the others and the dead go first.
 //
-// An update reaches its source only in flush(), and only where it differs from what
-// is armed: g_source_modify_unix_fd() and its like wake the context each time.
+// An update reaches its source only in flush(), where GLib is about to collect what
+// to poll: the GPollFD is changed in place, since g_source_modify_unix_fd() and its
+// like write to the context's wake-up descriptor each time. Only parking and its end
+// have to tell GLib.
 
 #include "util/event/backend.hpp"
 
@@ -20,6 +22,7 @@ public:
     void scheduled(Timer &timer) override;
     void removed(Timer &timer) override;
     void flush() override;
+    bool changes_pending() const noexcept override { return changed_timers_ || Backend::changes_pending(); }
 
 protected:
     bool prepare(int &timeout_ms) override;
@@ -36,6 +39,7 @@ private:
     template <class T>
     GSource *make_source(GSourceFuncs *funcs, T &registration);
 
+    static gboolean on_watch_check(GSource *source);
     static gboolean on_watch(GSource *source, GSourceFunc, gpointer);
     static gboolean on_timer(GSource *source, GSourceFunc, gpointer);
     static GSourceFuncs watch_funcs;

@@ -389,7 +389,8 @@ TEST_P(HandleTest, OtherSourcesRunUnderFullLoad)
     watch(pair.near.get(), SLUICE_EVENT_WRITABLE, busy);
     int idles = 0;
     GSource *idle = g_timeout_source_new(0);
-    g_source_set_callback(idle, [](gpointer count) -> gboolean { return ++*static_cast<int *>(count) < 100; }, &idles, nullptr);
+    g_source_set_callback(
+        idle, [](gpointer count) -> gboolean { return ++*static_cast<int *>(count) < 100; }, &idles, nullptr);
     g_source_attach(idle, context);
     g_source_unref(idle);
     for (int i = 0; i < 1000 && idles < 100; ++i)

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace sluice::event {
@@ -71,12 +72,20 @@ private:
     size_t home(int id) const noexcept { return static_cast<size_t>(id) & (slots_.size() - 1); }
     size_t next(size_t at) const noexcept { return (at + 1) & (slots_.size() - 1); }
 
+    // How far a slot's id sits from where it would like to be.
+    size_t displaced(size_t at) const noexcept { return (at - home(slots_[at].id)) & (slots_.size() - 1); }
+
     void place(int id, T *value) noexcept
     {
+        Slot incoming{id, value};
         size_t at = home(id);
-        while (slots_[at].id != 0)
-            at = next(at);
-        slots_[at] = {id, value};
+        for (size_t away = 0; slots_[at].id != 0; at = next(at), ++away) {
+            if (displaced(at) < away) {
+                std::swap(incoming, slots_[at]);
+                away = (at - home(incoming.id)) & (slots_.size() - 1);
+            }
+        }
+        slots_[at] = incoming;
     }
 
     void grow()
@@ -92,13 +101,9 @@ private:
     // Moves later members of the probe sequence up, so that no tombstone is needed.
     void close_gap(size_t gap) noexcept
     {
-        size_t mask = slots_.size() - 1;
-        for (size_t at = next(gap); slots_[at].id != 0; at = next(at)) {
-            size_t wish = home(slots_[at].id);
-            if (((at - wish) & mask) >= ((at - gap) & mask)) {
-                slots_[gap] = slots_[at];
-                gap = at;
-            }
+        for (size_t at = next(gap); slots_[at].id != 0 && displaced(at) > 0; at = next(at)) {
+            slots_[gap] = slots_[at];
+            gap = at;
         }
         slots_[gap] = {};
     }

@@ -94,7 +94,8 @@ TEST_P(LifetimeTest, TheLastReferenceDroppedInsideACallback)
         sluice_loop_unref(other);
         EXPECT_EQ(handle.freed, 0) << "its callback is still on the stack";
     };
-    sluice_loop_add_handle(other, pair.near.get(), SLUICE_EVENT_WRITABLE, Recorder::on_event, &handle, Recorder::on_freed);
+    sluice_loop_add_handle(other, pair.near.get(), SLUICE_EVENT_WRITABLE, Recorder::on_event, &handle,
+                           Recorder::on_freed);
     sluice_loop_add_timeout(other, 1000, Recorder::on_timeout, &timeout, Recorder::on_freed);
     for (int i = 0; i < 5; ++i)
         g_main_context_iteration(own, FALSE);
@@ -185,7 +186,10 @@ TEST(Backend, UnknownOneIsRefused)
 }
 
 int64_t fake_now = 1;
-int64_t fake_clock() { return fake_now; }
+int64_t fake_clock()
+{
+    return fake_now;
+}
 
 TEST_P(LifetimeTest, NobodyRunsTheLoopIsSaidOnce)
 {

@@ -27,8 +27,7 @@ class Ownership {
 public:
     explicit Ownership(GMainContext *context)
         : context_(g_main_context_ref(context)), owned_(g_main_context_acquire(context))
-    {
-    }
+    {}
     Ownership(const Ownership &) = delete;
     Ownership &operator=(const Ownership &) = delete;
     ~Ownership()
@@ -243,12 +242,15 @@ void LoopImpl::quit() noexcept
     wake();
 }
 
-void LoopImpl::wake() noexcept { g_main_context_wakeup(core_.context); }
+void LoopImpl::wake() noexcept
+{
+    g_main_context_wakeup(core_.context);
+}
 
 bool LoopImpl::pending()
 {
     std::lock_guard lock(core_.mutex);
-    return core_.changes_pending() || core_.reap_pending() || core_.releases->pending.load() > 0;
+    return backend_->changes_pending() || core_.reap_pending() || core_.releases->pending.load() > 0;
 }
 
 int LoopImpl::drain()

@@ -83,6 +83,12 @@ private:
 struct sluice_loop;
 
 namespace sluice::event {
-inline LoopImpl *from_c(sluice_loop *loop) noexcept { return reinterpret_cast<LoopImpl *>(loop); }
-inline sluice_loop *to_c(LoopImpl *loop) noexcept { return reinterpret_cast<sluice_loop *>(loop); }
+inline LoopImpl *from_c(sluice_loop *loop) noexcept
+{
+    return reinterpret_cast<LoopImpl *>(loop);
+}
+inline sluice_loop *to_c(LoopImpl *loop) noexcept
+{
+    return reinterpret_cast<sluice_loop *>(loop);
+}
 } // namespace sluice::event

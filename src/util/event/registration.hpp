@@ -30,30 +30,36 @@ struct Registration {
     Registration &operator=(const Registration &) = delete;
     virtual ~Registration() = default;
 
-    int id = 0;
     void *opaque = nullptr;
     sluice_event_free_callback free_opaque = nullptr;
-    std::atomic<bool> removed{false};
     Registration *next_dead = nullptr;
+    int id = 0;
+    std::atomic<bool> removed{false};
 };
 
-struct Watch final : Registration {
-    int fd = -1;
-    sluice_event_handle_callback callback = nullptr;
-    std::atomic<int> wanted{0};
+// What an event needs comes first, and fits into one cache line: with thousands of
+// watches each further line is a miss.
+struct alignas(64) Watch final : Registration {
     std::atomic<bool> bad{false}; // on a closed descriptor, until the next update
+    bool suspended = false;       // loop: its callback runs a nested turn
+    uint8_t hits = 0;             // loop: events since its descriptor was last looked at (epoll)
+    int fd = -1;
+    std::atomic<int> wanted{0};
+    sluice_event_handle_callback callback = nullptr;
+    Watch *next_on_fd = nullptr; // loop: (epoll)
 
     bool changed = false; // is in the core's list of changes
     bool verify = false;  // the kernel's idea of this descriptor may be out of date
+    bool linked = false;  // loop: is in its descriptor's list (epoll)
     Watch *next_changed = nullptr;
+    GSource *source = nullptr;   // (gsource)
+    GPollFD polled = {-1, 0, 0}; // loop: what GLib polls; events 0: not now (gsource)
 
-    bool linked = false;          // loop: is in its descriptor's list (epoll)
-    bool suspended = false;       // loop: its callback runs a nested turn (epoll)
-    Watch *next_on_fd = nullptr;  // loop: (epoll)
-    uint8_t hits = 0;             // loop: events since its descriptor was last looked at (epoll)
-    GSource *source = nullptr;    // (gsource)
-    gpointer tag = nullptr;       // loop: what is polled now, if anything (gsource)
-    int armed = 0;                // loop: with which events (gsource)
+    // What it is to be armed with at this moment.
+    int effective() const noexcept
+    {
+        return suspended || bad.load(std::memory_order_relaxed) ? 0 : wanted.load(std::memory_order_relaxed);
+    }
 };
 
 struct Timer final : Registration {
@@ -61,13 +67,13 @@ struct Timer final : Registration {
     int64_t interval = -1; // microseconds; < 0 parked, 0 every turn
     int64_t deadline = 0;  // microseconds, monotonic; meaningless while parked or 0
 
-    bool running = false;               // loop: its callback is on the stack
-    uint32_t heap_index = not_in_heap;  // (epoll)
+    bool running = false;                    // loop: its callback is on the stack
+    uint32_t heap_index = not_in_heap;       // (epoll)
     uint32_t every_turn_index = not_in_heap; // (epoll)
-    bool changed = false;               // is in the backend's list of changes (gsource)
-    Timer *next_changed = nullptr;      // (gsource)
-    GSource *source = nullptr;          // (gsource)
-    int64_t armed = -1;                 // loop: ready time of its source (gsource)
+    bool changed = false;                    // is in the backend's list of changes (gsource)
+    Timer *next_changed = nullptr;           // (gsource)
+    GSource *source = nullptr;               // (gsource)
+    int64_t armed = -1;                      // loop: ready time of its source (gsource)
 };
 
 } // namespace sluice::event

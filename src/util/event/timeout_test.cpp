@@ -185,7 +185,10 @@ TEST_P(TimeoutTest, FreesAreNotStarvedByAnEveryTurnTimer)
 }
 
 int64_t stopped_now = 1'000'000;
-int64_t stopped_clock() { return stopped_now; }
+int64_t stopped_clock()
+{
+    return stopped_now;
+}
 
 TEST(Timeouts, ManyDueAtOnceFireInOrderOfTheirDeadlines)
 {

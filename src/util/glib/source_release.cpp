@@ -43,7 +43,8 @@ void finish_release(gpointer data)
 
 SourceRelease source_release_for(unsigned major, unsigned minor, unsigned micro)
 {
-    bool fixed = major > 2 || (major == 2 && (minor >= 64 || (minor == 63 && micro >= 6) || (minor == 62 && micro >= 5)));
+    bool fixed =
+        major > 2 || (major == 2 && (minor >= 64 || (minor == 63 && micro >= 6) || (minor == 62 && micro >= 5)));
     return fixed ? SourceRelease::immediate : SourceRelease::deferred;
 }
 
@@ -69,7 +70,8 @@ void release_source(GSource *source, GMainContext *context, SourceRelease strate
     g_source_set_priority(idle, G_PRIORITY_HIGH);
     // the work is in the destroy notification, so that it also happens when the
     // context goes away without having run
-    g_source_set_callback(idle, [](gpointer) -> gboolean { return G_SOURCE_REMOVE; }, pending, finish_release);
+    g_source_set_callback(
+        idle, [](gpointer) -> gboolean { return G_SOURCE_REMOVE; }, pending, finish_release);
     g_source_attach(idle, context);
     g_source_unref(idle);
 }

@@ -24,8 +24,9 @@ class ReleaseTest : public testing::TestWithParam<SourceRelease> {};
 INSTANTIATE_TEST_SUITE_P(Both, ReleaseTest, testing::Values(SourceRelease::immediate, SourceRelease::deferred));
 
 int finalized = 0;
-GSourceFuncs counting = {nullptr, nullptr, [](GSource *, GSourceFunc, gpointer) -> gboolean { return TRUE; },
-                         [](GSource *) { ++finalized; }, nullptr, nullptr};
+GSourceFuncs counting = {
+    nullptr, nullptr, [](GSource *, GSourceFunc, gpointer) -> gboolean { return TRUE; }, [](GSource *) { ++finalized; },
+    nullptr, nullptr};
 
 TEST_P(ReleaseTest, DropsTheReferenceWhenItsContextRuns)
 {

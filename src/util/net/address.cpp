@@ -118,8 +118,8 @@ tl::expected<std::string, std::string> parse_service(std::string_view port)
     }
     auto allowed = [](char c) { return is_alnum(c) || c == '-' || c == '_' || c == '.' || c == '+'; };
     if (!std::all_of(port.begin(), port.end(), allowed) || std::none_of(port.begin(), port.end(), is_alpha))
-        return tl::unexpected(format(_("'{}' is no port; write a number from 1 to 65535 or the name of a service"),
-                                     printable(port)));
+        return tl::unexpected(
+            format(_("'{}' is no port; write a number from 1 to 65535 or the name of a service"), printable(port)));
     return std::string(port);
 }
 

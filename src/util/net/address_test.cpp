@@ -32,7 +32,13 @@ TEST(Address, ParsesAndWritesBack)
         {"tcp:[::1]:80", TcpAddress{"::1", "80"}, "tcp:[::1]:80"},
         {"tcp:[fe80::1%lo]:16509", TcpAddress{"fe80::1%lo", "16509"}, "tcp:[fe80::1%lo]:16509"},
         {"tcp:[::ffff:10.0.0.1]:1", TcpAddress{"::ffff:10.0.0.1", "1"}, "tcp:[::ffff:10.0.0.1]:1"},
-        {"tcp:b\xc3\xbc" "cher.example:1", TcpAddress{"b\xc3\xbc" "cher.example", "1"}, "tcp:b\xc3\xbc" "cher.example:1"},
+        {"tcp:b\xc3\xbc"
+         "cher.example:1",
+         TcpAddress{"b\xc3\xbc"
+                    "cher.example",
+                    "1"},
+         "tcp:b\xc3\xbc"
+         "cher.example:1"},
         {"vsock:3:1024", VsockAddress{3, 1024}, "vsock:3:1024"},
         {"vsock:hypervisor:0", VsockAddress{0, 0}, "vsock:0:0"},
         {"vsock:local:7", VsockAddress{1, 7}, "vsock:1:7"},

@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <glib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "util/async/ready.hpp"
@@ -30,8 +31,8 @@ bool nobody_there(const Error &error)
 }
 
 // The lock that libvirt's client has: the first byte of the file. Whoever holds it
-// removes the file at the end; one who then gets it on the removed file finds the
-// daemon running, so that nothing is lost.
+// removes the file at the end, so that one who has waited may have got it on a file
+// that nobody else will ever lock: then the file is opened anew.
 class StartLock {
 public:
     explicit StartLock(std::string path) : path_(std::move(path)) {}
@@ -50,12 +51,20 @@ public:
     }
     int try_lock()
     {
-        struct flock range{};
+        struct flock range {};
         range.l_type = F_WRLCK;
         range.l_whence = SEEK_SET;
         range.l_len = 1;
-        held_ = fcntl(fd_.get(), F_SETLK, &range) == 0;
-        return held_ ? 0 : errno;
+        if (fcntl(fd_.get(), F_SETLK, &range) != 0)
+            return errno;
+        struct stat ours, present;
+        if (fstat(fd_.get(), &ours) != 0)
+            return errno;
+        held_ = stat(path_.c_str(), &present) == 0 && ours.st_dev == present.st_dev && ours.st_ino == present.st_ino;
+        if (held_)
+            return 0;
+        int code = open_file();
+        return code == 0 ? EAGAIN : code;
     }
 
 private:
@@ -75,9 +84,10 @@ ConnectOptions remaining(const ConnectOptions &options, int64_t deadline)
 
 Error ended_error(const Address &address, const DaemonStart &daemon)
 {
-    return connect_error(address, Error{ECONNREFUSED, format(_("{} was started but ended at once; run it by hand to see "
-                                                               "why"),
-                                                             printable(daemon.binary))});
+    return connect_error(address,
+                         Error{ECONNREFUSED, format(_("{} was started but ended at once; run it by hand to see "
+                                                      "why"),
+                                                    printable(daemon.binary))});
 }
 
 Error silent_error(const Address &address, const DaemonStart &daemon, const ConnectOptions &options)
@@ -148,8 +158,8 @@ Task<Result<UniqueFd>> connect_or_start(Loop loop, Address address, DaemonStart 
     StartLock lock(daemon.lock_path);
     int code = co_await take_lock(loop, lock, deadline);
     if (code != 0)
-        co_return tl::unexpected<Error>(connect_error(
-            address, Error::from_errno(code, format(_("cannot lock {}"), printable(daemon.lock_path)))));
+        co_return tl::unexpected<Error>(
+            connect_error(address, Error::from_errno(code, format(_("cannot lock {}"), printable(daemon.lock_path)))));
 
     // whoever held the lock before us may have started it
     auto second = co_await connect_to(loop, address, remaining(options, deadline));

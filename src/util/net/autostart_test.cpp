@@ -185,7 +185,7 @@ TEST_F(Autostart, WaitsForTheLockOfAnother)
     if (other == 0) {
         close(release[1]);
         int fd = open((dir / "run/libvirt/d.lock").c_str(), O_RDWR | O_CREAT, 0600);
-        struct flock range{};
+        struct flock range {};
         range.l_type = F_WRLCK;
         range.l_whence = SEEK_SET;
         range.l_len = 1;

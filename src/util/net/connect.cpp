@@ -109,8 +109,7 @@ class Race {
 public:
     Race(const Request &request, std::vector<SocketAddress> addresses)
         : request_(request), addresses_(std::move(addresses)), failures_(addresses_.size(), 0)
-    {
-    }
+    {}
 
     // A watched descriptor that is readable when an attempt has come to its end.
     bool open()

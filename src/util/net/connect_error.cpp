@@ -92,23 +92,26 @@ Error connect_error(const Address &address, const std::vector<AttemptFailure> &f
     if (failures.size() <= 1 && code != ETIMEDOUT)
         return connect_error(address, code);
     if (failures.size() <= 1)
-        return {code, format(_("cannot connect to {}: no answer within {} s; check the address and the firewalls on the "
-                               "way"),
-                             quoted(address), in_seconds(timeout))};
+        return {code,
+                format(_("cannot connect to {}: no answer within {} s; check the address and the firewalls on the "
+                         "way"),
+                       quoted(address), in_seconds(timeout))};
     std::string list;
     for (size_t i = 0; i < std::min(failures.size(), listed_max); ++i)
         list += (i > 0 ? ", " : "") + failures[i].address + ": " + std::strerror(failures[i].code);
     if (failures.size() > listed_max)
         list += format(_(", and {} more"), failures.size() - listed_max);
-    return {code, format(_("cannot connect to {}: none of its addresses could be reached ({}); check that its server runs"),
-                         quoted(address), list)};
+    return {code,
+            format(_("cannot connect to {}: none of its addresses could be reached ({}); check that its server runs"),
+                   quoted(address), list)};
 }
 
 Error backlog_error(const Address &address, std::chrono::microseconds timeout)
 {
-    return {ETIMEDOUT, format(_("cannot connect to {}: its daemon is there but did not accept the connection within {} s; "
-                                "it is overloaded or hangs"),
-                              quoted(address), in_seconds(timeout))};
+    return {ETIMEDOUT,
+            format(_("cannot connect to {}: its daemon is there but did not accept the connection within {} s; "
+                     "it is overloaded or hangs"),
+                   quoted(address), in_seconds(timeout))};
 }
 
 std::string in_seconds(std::chrono::microseconds time)

@@ -262,7 +262,8 @@ TEST_F(Connect, TriesTheNextAddressWhenOneIsDead)
     // silence is waited for, once; the refusal after it is not
     steps.clear();
     uint64_t waits = loop.stats().expirations;
-    auto after_silence = run(loop, connect_to_any(loop, name, {silent.address, refusing.address, alive.address}, options));
+    auto after_silence =
+        run(loop, connect_to_any(loop, name, {silent.address, refusing.address, alive.address}, options));
     expect_good(after_silence);
     EXPECT_EQ(to_string(peer_address(after_silence->get())), to_string(alive.address));
     EXPECT_EQ(steps, (std::vector<std::string>{"connect", "connect", "failed", "connect", "connected"}));

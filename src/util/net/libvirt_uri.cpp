@@ -178,8 +178,7 @@ LibvirtHost LibvirtHost::from_environment()
     return host;
 }
 
-Result<LibvirtSocket> find_libvirt_socket(std::string_view text, const LibvirtOptions &options,
-                                          const LibvirtHost &host)
+Result<LibvirtSocket> find_libvirt_socket(std::string_view text, const LibvirtOptions &options, const LibvirtHost &host)
 {
     auto uri = parse_uri(text, options.read_query);
     if (!uri)

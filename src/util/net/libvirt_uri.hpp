@@ -54,8 +54,7 @@ struct LibvirtSocket {
 };
 
 // EINVAL, with a message that names the URI and what to write instead.
-Result<LibvirtSocket> find_libvirt_socket(std::string_view uri, const LibvirtOptions &options,
-                                          const LibvirtHost &host);
+Result<LibvirtSocket> find_libvirt_socket(std::string_view uri, const LibvirtOptions &options, const LibvirtHost &host);
 
 // Is this a URI (`SCHEME:/...`) and none of the forms that parse_address() takes?
 bool is_libvirt_uri(std::string_view text);

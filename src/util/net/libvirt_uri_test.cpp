@@ -86,8 +86,8 @@ TEST_F(LibvirtUri, SessionDaemons)
 
 TEST_F(LibvirtUri, DirectDaemonsByDriver)
 {
-    const char *const drivers[] = {"qemu", "storage", "network", "xen", "lxc", "vbox", "bhyve", "vz",
-                                   "nodedev", "secret", "nwfilter", "interface", "ch"};
+    const char *const drivers[] = {"qemu", "storage", "network", "xen",      "lxc",       "vbox", "bhyve",
+                                   "vz",   "nodedev", "secret",  "nwfilter", "interface", "ch"};
     for (const char *driver : drivers) {
         std::string uri = std::string(driver) + ":///system?mode=direct";
         std::string daemon = std::string("virt") + driver + "d";
@@ -145,7 +145,8 @@ TEST_F(LibvirtUri, StartsSessionDaemonsOnly)
 {
     EXPECT_FALSE(find("qemu:///session").autostart); // not installed
     install("bin/libvirtd");
-    DaemonStart wanted{dir / "bin/libvirtd", {"--timeout=120"}, dir / "user/libvirt", dir / "user/libvirt/libvirtd.lock"};
+    DaemonStart wanted{
+        dir / "bin/libvirtd", {"--timeout=120"}, dir / "user/libvirt", dir / "user/libvirt/libvirtd.lock"};
     EXPECT_EQ(find("qemu:///session").autostart, wanted);
     EXPECT_EQ(find("test+unix:///default").autostart, wanted);
     EXPECT_FALSE(find("qemu:///system").autostart);

@@ -147,8 +147,8 @@ Result<Listener> listen_on(const Address &address, const ListenOptions &options)
     } else if (const auto *tcp = std::get_if<TcpAddress>(&address)) {
         auto found = resolve_to_listen(*tcp);
         if (!found)
-            return fail(found.error().code, format(_("cannot listen on {}: {}"), printable(to_string(address)),
-                                                   found.error().message));
+            return fail(found.error().code,
+                        format(_("cannot listen on {}: {}"), printable(to_string(address)), found.error().message));
         list = std::move(*found);
     } else {
         list.push_back(to_socket_address(std::get<VsockAddress>(address)));
@@ -163,12 +163,12 @@ Result<Listener> listen_on(const Address &address, const ListenOptions &options)
 }
 
 Acceptor::Acceptor(Loop loop, Listener listener, Callbacks callbacks, Limits limits)
-    : loop_(std::move(loop)), listener_(std::move(listener)), owner_(std::make_shared<Owner>(Owner{std::move(callbacks)})),
-      limits_(limits), next_pause_(limits.pause)
+    : loop_(std::move(loop)), listener_(std::move(listener)),
+      owner_(std::make_shared<Owner>(Owner{std::move(callbacks)})), limits_(limits), next_pause_(limits.pause)
 {
     for (const UniqueFd &fd : listener_.fds()) {
-        watches_.push_back(loop_.watch(fd.get(), SLUICE_EVENT_READABLE,
-                                       [this, number = fd.get()](int) { accept_batch(number); }));
+        watches_.push_back(
+            loop_.watch(fd.get(), SLUICE_EVENT_READABLE, [this, number = fd.get()](int) { accept_batch(number); }));
     }
     resume_ = loop_.every(std::chrono::milliseconds{-1}, [this] { resource_freed(); });
 }

@@ -28,8 +28,8 @@
 namespace sluice {
 
 struct ListenOptions {
-    int backlog = SOMAXCONN;      // the kernel cuts it to net.core.somaxconn
-    std::optional<mode_t> mode;   // of a unix path; without it, as the umask says
+    int backlog = SOMAXCONN;    // the kernel cuts it to net.core.somaxconn
+    std::optional<mode_t> mode; // of a unix path; without it, as the umask says
 };
 
 // Sockets that listen: one, or one for each address that a TCP name stands for. The
@@ -42,8 +42,7 @@ public:
 
     Listener(Listener &&other) noexcept
         : fds_(std::move(other.fds_)), path_(std::exchange(other.path_, {})), inode_(other.inode_)
-    {
-    }
+    {}
     Listener &operator=(Listener &&) = delete;
     ~Listener();
 
@@ -95,8 +94,7 @@ public:
     Acceptor(Loop loop, Listener listener, Callbacks callbacks, Limits limits);
     Acceptor(Loop loop, Listener listener, Callbacks callbacks)
         : Acceptor(std::move(loop), std::move(listener), std::move(callbacks), Limits{})
-    {
-    }
+    {}
     Acceptor(const Acceptor &) = delete;
     Acceptor &operator=(const Acceptor &) = delete;
     ~Acceptor();

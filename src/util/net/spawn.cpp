@@ -20,8 +20,16 @@ namespace {
 
 // What libvirt passes to a session daemon that it starts, LC_ALL=C apart.
 constexpr const char *passed_variables[] = {
-    "PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "LD_PRELOAD", "LD_LIBRARY_PATH",
-    "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR",
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "TMPDIR",
+    "LD_PRELOAD",
+    "LD_LIBRARY_PATH",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_RUNTIME_DIR",
 };
 
 // What the new process tells: first who it is, then, if exec fails, why.
@@ -143,9 +151,7 @@ UniqueFd pidfd_of(pid_t pid)
 
 Result<UniqueFd> spawn_detached(const std::string &binary, const std::vector<std::string> &arguments)
 {
-    auto failed = [&binary](int code) {
-        return fail_errno(code, format(_("cannot start {}"), printable(binary)));
-    };
+    auto failed = [&binary](int code) { return fail_errno(code, format(_("cannot start {}"), printable(binary))); };
     int fds[2];
     if (pipe2(fds, O_CLOEXEC) != 0)
         return failed(errno);

@@ -6,7 +6,8 @@
 #   lab_measure COMMAND...     sets lab_status, lab_wall, lab_helper_cpu, lab_daemon_cpu (seconds)
 #                              and lab_others (CPU of everybody else, per cent of one core);
 #                              waits for a quiet moment first, and a run that others disturbed
-#                              is done again, at most LAB_TRIES (3) times in all
+#                              by more than LAB_OTHERS_MAX (15) is done again, at most LAB_TRIES
+#                              (3) times in all; the least disturbed one counts
 #   lab_sample KEY VALUE       keeps a value; lab_median KEY, lab_range KEY read them out
 #   lab_ratio A B              A / B with two decimals, `-` if either is missing
 #   lab_verdict RATIO LIMIT    `met` or `NOT met`
@@ -75,27 +76,38 @@ lab_quiet()
 
 lab_measure()
 {
-    local try busy own daemon start end pid
+    local try best
     for ((try = 1; try <= lab_tries; try++)); do
         lab_quiet
-        pid=${lab_pids[$lab_measured_daemon]}
-        [ -z "$lab_record" ] || : >"$lab_record"
-        busy=$(lab_busy_ticks) own=$(lab_own_ticks) daemon=$(lab_ticks_of "$pid")
-        start=$EPOCHREALTIME
-        lab_status=0
-        lab_run "$@" || lab_status=$?
-        end=$EPOCHREALTIME
-        lab_wait 10 lab_sshd_idle
-        busy=$(($(lab_busy_ticks) - busy)) own=$(($(lab_own_ticks) - own)) daemon=$(($(lab_ticks_of "$pid") - daemon))
-        lab_wall=$(awk -v a="$start" -v b="$end" 'BEGIN { printf "%.3f", b - a }')
-        lab_others=$(awk -v t=$((busy - own)) -v hz="$lab_ticks" -v w="$lab_wall" \
-            'BEGIN { t = 100 * t / hz / w; printf "%d", t < 0 ? 0 : t }')
-        lab_daemon_cpu=$(awk -v t="$daemon" -v hz="$lab_ticks" 'BEGIN { printf "%.2f", t / hz }')
-        lab_helper_cpu=-
-        [ -z "$lab_record" ] || [ ! -s "$lab_record" ] ||
-            lab_helper_cpu=$(awk '{ s += $2 + $3 } END { printf "%.3f", s }' "$lab_record")
-        [ "$lab_status" -eq 0 ] && [ "$lab_others" -gt "$lab_others_max" ] || return 0
+        lab_measure_once "$@"
+        if [ -z "${best:-}" ] || [ "$lab_others" -lt "${best##* }" ] || [ "$lab_status" -ne 0 ]; then
+            best="$lab_status $lab_wall $lab_helper_cpu $lab_daemon_cpu $lab_others"
+        fi
+        if [ "$lab_status" -ne 0 ] || [ "$lab_others" -le "$lab_others_max" ]; then
+            break
+        fi
     done
+    read -r lab_status lab_wall lab_helper_cpu lab_daemon_cpu lab_others <<<"$best"
+}
+
+lab_measure_once()
+{
+    local busy own daemon start end pid=${lab_pids[$lab_measured_daemon]}
+    [ -z "$lab_record" ] || : >"$lab_record"
+    busy=$(lab_busy_ticks) own=$(lab_own_ticks) daemon=$(lab_ticks_of "$pid")
+    start=$EPOCHREALTIME
+    lab_status=0
+    lab_run "$@" || lab_status=$?
+    end=$EPOCHREALTIME
+    lab_wait 10 lab_sshd_idle
+    busy=$(($(lab_busy_ticks) - busy)) own=$(($(lab_own_ticks) - own)) daemon=$(($(lab_ticks_of "$pid") - daemon))
+    lab_wall=$(awk -v a="$start" -v b="$end" 'BEGIN { printf "%.3f", b - a }')
+    lab_others=$(awk -v t=$((busy - own)) -v hz="$lab_ticks" -v w="$lab_wall" \
+        'BEGIN { t = 100 * t / hz / w; printf "%d", t < 0 ? 0 : t }')
+    lab_daemon_cpu=$(awk -v t="$daemon" -v hz="$lab_ticks" 'BEGIN { printf "%.2f", t / hz }')
+    lab_helper_cpu=-
+    [ -z "$lab_record" ] || [ ! -s "$lab_record" ] ||
+        lab_helper_cpu=$(awk '{ s += $2 + $3 } END { printf "%.3f", s }' "$lab_record")
 }
 
 lab_sample()
@@ -116,7 +128,8 @@ lab_median()
 
 lab_range()
 {
-    lab_sorted "$1" | awk 'NR == 1 { low = $1 } { high = $1 } END { if (NR) printf "%.2f-%.2f", low, high; else printf "-" }'
+    lab_sorted "$1" | awk 'NR == 1 { low = $1 } { high = $1 }
+        END { if (NR) printf "%.2f-%.2f", low, high; else printf "-" }'
 }
 
 lab_ratio()

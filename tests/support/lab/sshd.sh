@@ -94,7 +94,8 @@ lab_sshd_start()
     ssh-keygen -q -t ed25519 -N '' -C sluice-lab -f "$lab/ssh/host_key"
     ssh-keygen -q -t ed25519 -N '' -C sluice-lab -f "$lab/ssh/user_key"
     # libvirt runs ssh with an environment of its own, and hands over a whole command line.
-    printf '#!/bin/sh\nexec env SLUICE_LAB=%q %q -F %q "$@"\n' "$lab" "$(command -v ssh)" "$lab/ssh/config" >"$lab/bin/ssh"
+    printf '#!/bin/sh\nexec env SLUICE_LAB=%q %q -F %q "$@"\n' "$lab" "$(command -v ssh)" "$lab/ssh/config" \
+        >"$lab/bin/ssh"
     chmod +x "$lab/bin/ssh"
     # Below the ports that the kernel hands out; one that is taken makes sshd end, and the next is tried.
     for try in {1..20}; do

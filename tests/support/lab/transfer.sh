@@ -10,7 +10,8 @@
 #   lab_transfer SET down|up NAME     one measured transfer of the volume, into the samples of SET
 #   lab_check_download NAME    one transfer, not measured, compared with the volume
 #   lab_check_upload           has the last upload arrived?
-#   lab_show SET down|up       the table of medians, with ratios to the first two contestants
+#   lab_show SET down|up [END] the table of medians, with ratios to the first two contestants;
+#                              END heads the column of what serves behind the helper
 
 # The parts share their variables, and so do the scripts that source them.
 # shellcheck disable=SC2154,SC2034
@@ -101,12 +102,16 @@ lab_download_and_compare()
 lab_show()
 {
     local set=$1 direction=$2 name wall first=${lab_contestants[0]} second=${lab_contestants[1]:-${lab_contestants[0]}}
-    printf '  %-10s %-16s %8s %13s %10s %10s %9s %9s %8s\n' "" "" "median" "range" "of" "of" "helper" "${3:-daemon}" "others"
-    printf '  %-10s %-16s %8s %13s %10.10s %10.10s %9s %9s %8s\n' \
-        "$([ "$direction" = down ] && echo download || echo upload)" "far end" "s" "s" "$first" "$second" "CPU s" "CPU s" "% core"
+    local row='  %-10s %-16s %8s %13s %10.10s %10.10s %9s %9s %8s\n'
+    # shellcheck disable=SC2059
+    printf "$row" "" "" median range of of helper "${3:-daemon}" others
+    # shellcheck disable=SC2059
+    printf "$row" "$([ "$direction" = down ] && echo download || echo upload)" "far end" s s "$first" "$second" \
+        "CPU s" "CPU s" "% core"
     for name in "${lab_contestants[@]}"; do
         wall=$(lab_median "$set.$direction.$name.wall")
-        printf '  %-10s %-16s %8s %13s %10s %10s %9s %9s %8s\n' "" "$name" "$wall" \
+        # shellcheck disable=SC2059
+        printf "$row" "" "$name" "$wall" \
             "$(lab_range "$set.$direction.$name.wall")" \
             "$(lab_ratio "$wall" "$(lab_median "$set.$direction.$first.wall")")" \
             "$(lab_ratio "$wall" "$(lab_median "$set.$direction.$second.wall")")" \
