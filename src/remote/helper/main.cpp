@@ -102,6 +102,7 @@ private:
 std::string describe(const relay::Outcome &outcome, const Options &options)
 {
     using Kind = relay::Outcome::Kind;
+    const std::string at = outcome.at == options.address ? outcome.at : _(outcome.at.c_str());
     std::string message;
     switch (outcome.kind) {
     case Kind::complete:
@@ -109,7 +110,7 @@ std::string describe(const relay::Outcome &outcome, const Options &options)
     case Kind::failed:
         message =
             fmt::format(fmt::runtime(outcome.at_source ? _("cannot read from {}: {}") : _("cannot write to {}: {}")),
-                        outcome.at, std::strerror(outcome.error));
+                        at, std::strerror(outcome.error));
         break;
     case Kind::idle_timeout:
         message = fmt::format(fmt::runtime(_("{}: nothing has moved for the time of --idle-timeout")), options.address);
@@ -130,7 +131,7 @@ relay::PumpConfig pump_config(const Options &options)
     relay::PumpConfig config;
     for (relay::LaneConfig *lane : {&config.up, &config.down}) {
         lane->held_max = options.buffer_bytes;
-        lane->pipe_bytes = options.buffer_bytes;
+        lane->widen_to = options.buffer_bytes;
     }
     config.idle_timeout = options.idle_timeout;
     config.fin_timeout = options.fin_timeout;
@@ -160,8 +161,8 @@ void trace(relay::Pump &pump, const Reporter &reporter)
 int relay_through(Loop &loop, UniqueFd socket, const Options &options, Reporter &reporter, const Signals &signals)
 {
     using relay::Endpoint;
-    auto input = Endpoint::adopt(UniqueFd(STDIN_FILENO), Endpoint::Use::read, _("standard input"));
-    auto output = Endpoint::adopt(UniqueFd(STDOUT_FILENO), Endpoint::Use::write, _("standard output"));
+    auto input = Endpoint::adopt(UniqueFd(STDIN_FILENO), Endpoint::Use::read, N_("standard input"));
+    auto output = Endpoint::adopt(UniqueFd(STDOUT_FILENO), Endpoint::Use::write, N_("standard output"));
     auto server = Endpoint::adopt(std::move(socket), Endpoint::Use::both, options.address);
     for (const auto *end : {&input, &output, &server}) {
         if (!*end) {
@@ -194,8 +195,10 @@ int main(int argc, char **argv)
     int64_t start = monotonic_usec();
     signal(SIGPIPE, SIG_IGN);
     open_missing_stdio();
-    setlocale(LC_ALL, "");
-    bindtextdomain("sluice", SLUICE_LOCALEDIR);
+    translation_setup = [] {
+        setlocale(LC_ALL, "");
+        bindtextdomain("sluice", SLUICE_LOCALEDIR);
+    };
 
     auto options = parse_options(argc, argv);
     if (!options) {

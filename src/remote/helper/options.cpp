@@ -166,19 +166,23 @@ Result<Options> parse_options(int argc, char **argv)
         {},
     };
     std::unique_ptr<GOptionContext, ContextFree> context(
-        g_option_context_new(options.as_virt_ssh_helper ? _("URI") : _("ADDRESS")));
+        g_option_context_new(options.as_virt_ssh_helper ? N_("URI") : N_("ADDRESS")));
+    g_option_context_set_translation_domain(context.get(), "sluice");
     GOptionGroup *group = g_option_group_new("", "", "", &raw, nullptr);
     if (!options.as_virt_ssh_helper)
         g_option_group_add_entries(group, own);
     g_option_group_add_entries(group, shared);
     g_option_group_set_translation_domain(group, "sluice");
     g_option_context_set_main_group(context.get(), group);
-    g_option_context_set_summary(context.get(), _("Join standard input and output to the socket of a local daemon."));
+    g_option_context_set_summary(context.get(), N_("Join standard input and output to the socket of a local daemon."));
     if (!options.as_virt_ssh_helper)
         g_option_context_set_description(context.get(),
-                                         _("ADDRESS is /PATH, unix:/PATH, unix:@NAME, tcp:HOST:PORT, vsock:CID:PORT\n"
-                                           "or a libvirt URI such as qemu:///system."));
+                                         N_("ADDRESS is /PATH, unix:/PATH, unix:@NAME, tcp:HOST:PORT, vsock:CID:PORT\n"
+                                            "or a libvirt URI such as qemu:///system."));
 
+    // help and GOption's own complaints come in the user's language too
+    if (argc > 1 && argv[1][0] == '-')
+        set_up_translation();
     // GOption would take the word after it for its value
     for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
         if (std::string_view(argv[i]) == "--progress")

@@ -95,17 +95,19 @@ ssize_t Endpoint::write(const iovec *parts, int count) noexcept
     return or_errno(sendmsg(fd_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
-size_t Endpoint::resize_pipe(size_t bytes) noexcept
+void Endpoint::widen(size_t bytes) noexcept
 {
-    if (kind_ != Kind::pipe)
-        return 0;
-    int now = fcntl(fd_.get(), F_GETPIPE_SZ);
-    // never shrunk: whoever made it larger had a reason
-    if (now >= 0 && static_cast<size_t>(now) < bytes) {
-        int granted = fcntl(fd_.get(), F_SETPIPE_SZ, static_cast<int>(bytes));
-        now = granted > 0 ? granted : now;
+    auto wish = static_cast<int>(bytes);
+    int now = 0;
+    socklen_t size = sizeof now;
+    if (kind_ == Kind::pipe) {
+        // fails where the user's pipes have too many pages already; they do as they are
+        if (fcntl(fd_.get(), F_GETPIPE_SZ) < wish)
+            fcntl(fd_.get(), F_SETPIPE_SZ, wish);
+    } else if (kind_ == Kind::socket && getsockopt(fd_.get(), SOL_SOCKET, SO_DOMAIN, &now, &size) == 0 &&
+               now == AF_UNIX && getsockopt(fd_.get(), SOL_SOCKET, SO_SNDBUF, &now, &size) == 0 && now < wish) {
+        setsockopt(fd_.get(), SOL_SOCKET, SO_SNDBUF, &wish, sizeof wish); // up to net.core.wmem_max
     }
-    return now > 0 ? static_cast<size_t>(now) : 0;
 }
 
 bool Endpoint::ended_by_peer() const noexcept

@@ -49,8 +49,10 @@ public:
     ssize_t read(const iovec *parts, int count) noexcept;
     ssize_t write(const iovec *parts, int count) noexcept;
 
-    // Ask for a pipe of that size; the size it has now, or 0 for other kinds.
-    size_t resize_pipe(size_t bytes) noexcept;
+    // Ask the kernel to hold so many bytes between us and the other side, where that is
+    // ours to ask: pipes, and what we send on a unix socket (TCP sizes its own better).
+    // Never less than now.
+    void widen(size_t bytes) noexcept;
 
     // Has the other side ended its stream, whatever may still be left to read? One system call.
     bool ended_by_peer() const noexcept;

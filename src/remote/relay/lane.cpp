@@ -35,8 +35,8 @@ Lane::Lane(Endpoint &source, Endpoint &sink, LaneConfig config)
     bool straight = source.can_splice_from() && sink.can_splice_to();
     may_splice_ = config.may_splice && straight;
     if (may_splice_) {
-        source.resize_pipe(config.pipe_bytes);
-        sink.resize_pipe(config.pipe_bytes);
+        source.widen(config.widen_to);
+        sink.widen(config.widen_to);
     }
 }
 

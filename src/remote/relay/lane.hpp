@@ -26,7 +26,7 @@ namespace sluice::relay {
 struct LaneConfig {
     size_t held_max = 1 << 20;   // a power of two, at least 4096
     size_t chunk_max = 1 << 20;  // moved by one splice
-    size_t pipe_bytes = 1 << 20; // asked of pipes at either end
+    size_t widen_to = 1 << 20;    // asked of the kernel for either end
     bool may_splice = true;
 };
 

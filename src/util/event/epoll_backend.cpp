@@ -225,6 +225,7 @@ void EpollBackend::scheduled(Timer &timer)
         heap_.put(&timer);
     else
         heap_.remove(&timer);
+    timers_running_.store(!heap_.empty() || every_turn_count_ > 0, std::memory_order_relaxed);
 }
 
 void EpollBackend::removed(Timer &timer)
@@ -260,10 +261,13 @@ bool EpollBackend::prepare(int &timeout_ms)
 bool EpollBackend::check()
 {
     // all else that is ready without a poll has been found by prepare()
-    std::lock_guard lock(core().mutex);
-    if (!heap_.empty())
+    if (timers_running_.load(std::memory_order_relaxed)) {
+        std::lock_guard lock(core().mutex);
         turn_time_ = core().clock();
-    return g_source_query_unix_fd(driver(), epoll_tag_) != 0 || timers_due();
+        if (timers_due())
+            return true;
+    }
+    return g_source_query_unix_fd(driver(), epoll_tag_) != 0;
 }
 
 void EpollBackend::dispatch()
@@ -395,6 +399,8 @@ bool EpollBackend::fire(Watch &watch, int events)
 
 void EpollBackend::dispatch_timers()
 {
+    if (!timers_running_.load(std::memory_order_relaxed))
+        return;
     std::unique_lock lock(core().mutex);
     // those added meanwhile wait for the next turn
     size_t count = every_turn_.size();

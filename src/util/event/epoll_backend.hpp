@@ -106,6 +106,7 @@ private:
     TimerHeap<Timer> heap_;
     std::vector<Timer *> every_turn_; // timers with interval 0; a removed one leaves a nullptr
     size_t every_turn_count_ = 0;
+    std::atomic<bool> timers_running_{false}; // read without the mutex, to pass over all of this
 };
 
 } // namespace sluice::event

@@ -2,15 +2,28 @@
 #pragma once
 
 // Translation of messages, in gettext's way. `_("text")` gives the text in the
-// user's language, `N_("text")` only marks it for translation. The program calls
-// setlocale() and bindtextdomain(); without them the text stays as it is.
+// user's language, `N_("text")` only marks it for translation. The program says how to
+// set up the locale in `translation_setup`, which runs before the first text is asked
+// for: most runs have nothing to say, and reading the locale's files takes as long as
+// connecting.
 
 #include <libintl.h>
 
+#include <utility>
+
 namespace sluice {
 
-inline const char *translate(const char *text) noexcept
+inline void (*translation_setup)() = nullptr;
+
+inline void set_up_translation()
 {
+    if (auto setup = std::exchange(translation_setup, nullptr))
+        setup();
+}
+
+inline const char *translate(const char *text)
+{
+    set_up_translation();
     return ::dgettext("sluice", text);
 }
 
