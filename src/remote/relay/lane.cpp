@@ -2,6 +2,7 @@
 #include "remote/relay/lane.hpp"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -17,6 +18,8 @@ constexpr size_t copy_max_bulk = 256 << 10;
 constexpr size_t large_read = 16 << 10;
 // This many more large reads than small ones change the mode, and back.
 constexpr int weight_max = 4;
+// After pauses that were too long, at most this many stalls of the sink without one.
+constexpr int pauses_left_out_max = 255;
 // Straight splices in vain, each after a poll, before the lane goes back to copying.
 constexpr int refusals_max = 8;
 // Steps before others get their turn.
@@ -42,12 +45,46 @@ Lane::Lane(Endpoint &source, Endpoint &sink, LaneConfig config)
 
 bool Lane::wants_source() const noexcept
 {
-    return state_ == State::flowing && !source_ready_ && (mode_ == Mode::spliced || held() < config_.held_max);
+    return state_ == State::flowing && !source_ready_ && has_room();
+}
+
+// Is it worth reading? With a slow sink the ring would otherwise be filled again by
+// each few bytes that leave it, and never run empty, as it must to change the mode.
+bool Lane::has_room() const noexcept
+{
+    switch (mode_) {
+    case Mode::spliced:
+        return true;
+    case Mode::piped:
+        return in_pipe_ < config_.held_max;
+    case Mode::copying:
+        break;
+    }
+    if (may_splice_ && weight_ == weight_max)
+        return ring_.empty();
+    return ring_.room() >= std::min(copy_max, config_.held_max / 2);
 }
 
 bool Lane::wants_sink() const noexcept
 {
     return !ended() && !sink_ready_ && (held() > 0 || mode_ == Mode::spliced);
+}
+
+bool Lane::may_pause() const noexcept
+{
+    return mode_ == Mode::spliced && sink_.kind() == Endpoint::Kind::pipe && !sink_ready_ && sink_was_last_ &&
+           no_pauses_ == 0 && !ended();
+}
+
+void Lane::pause_over() noexcept
+{
+    // one that ran dry meanwhile has a fast reader: better wait for it the usual way
+    int left = 0;
+    ++calls_;
+    bool dry = ioctl(sink_.fd(), FIONREAD, &left) < 0 || left == 0;
+    pauses_dry_ = dry ? std::min(2 * pauses_dry_ + 1, pauses_left_out_max) : 0;
+    no_pauses_ = pauses_dry_;
+    sink_ready_ = true;
 }
 
 Lane::Mode Lane::main_mode() const noexcept
@@ -105,7 +142,7 @@ bool Lane::step_copying()
 
 bool Lane::fill_ring()
 {
-    if (state_ != State::flowing || !source_ready_ || ring_.room() == 0)
+    if (state_ != State::flowing || !source_ready_ || !has_room())
         return false;
     Ring::Pieces space = ring_.space(weight_ == weight_max ? copy_max_bulk : copy_max);
     ++calls_;
@@ -114,7 +151,7 @@ bool Lane::fill_ring()
         return false;
     auto bytes = static_cast<size_t>(n);
     ring_.produced(bytes);
-    weigh(bytes);
+    weigh(bytes >= large_read || bytes == space.bytes);
     // a short read has emptied a pipe or a socket: the next one would be in vain
     if (bytes < space.bytes && source_.kind() != Endpoint::Kind::other)
         source_ready_ = false;
@@ -151,11 +188,18 @@ bool Lane::step_spliced()
         bytes_ += bytes;
         spliced_bytes_ += bytes;
         refusals_ = 0;
-        weigh(bytes);
         // Less than asked for: the source is empty or the sink is full, and which of
-        // them is not told. Most likely the one that it was last time.
+        // them is not told. Most likely the one that it was last time; but little is
+        // either a small message, which says something about the mode, or what a full
+        // sink has let through, which does not.
+        if (bytes >= large_read)
+            weigh(true);
+        else if (!source_has_more())
+            weigh(sink_was_last_ = false);
+        else
+            sink_was_last_ = true;
         if (bytes < config_.chunk_max)
-            (sink_was_last_ ? sink_ready_ : source_ready_) = false;
+            lay_to(sink_was_last_);
         change_mode();
         return true;
     }
@@ -167,10 +211,11 @@ bool Lane::step_spliced()
     if (error == EINTR)
         return true;
     if (error == EAGAIN) {
-        // the one that was waited for is ready, so it is the other
-        sink_was_last_ = !sink_was_last_;
-        (sink_was_last_ ? sink_ready_ : source_ready_) = false;
-        // both ready by turns and yet nothing moves: something that splice cannot pass
+        bool in_vain = sink_polled_;
+        lay_to(source_has_more());
+        // a poll found both ready and yet nothing moves: something that splice cannot pass
+        if (!in_vain || !sink_was_last_)
+            return false;
         return ++refusals_ > refusals_max && refused(EINVAL);
     }
     // Said of a pipe that nobody reads before the source is looked at: reading tells
@@ -179,6 +224,23 @@ bool Lane::step_spliced()
         return true;
     fail(error, source_.kind() == Endpoint::Kind::socket && error != EPIPE);
     return true;
+}
+
+bool Lane::source_has_more() noexcept
+{
+    int left = 0;
+    ++calls_;
+    return ioctl(source_.fd(), FIONREAD, &left) == 0 && left > 0;
+}
+
+// Something would have blocked: wait for that end.
+void Lane::lay_to(bool sink) noexcept
+{
+    sink_was_last_ = sink;
+    (sink ? sink_ready_ : source_ready_) = false;
+    sink_polled_ = false;
+    if (sink && no_pauses_ > 0)
+        --no_pauses_;
 }
 
 // --- through a pipe of our own ------------------------------------------------------
@@ -207,7 +269,7 @@ bool Lane::fill_pipe()
     if (!took(n < 0 ? -errno : n))
         return false;
     in_pipe_ += static_cast<size_t>(n);
-    weigh(static_cast<size_t>(n));
+    weigh(static_cast<size_t>(n) >= large_read);
     return true;
 }
 
@@ -282,9 +344,9 @@ void Lane::finish_if_delivered() noexcept
 
 // --- choosing the way ------------------------------------------------------------------
 
-void Lane::weigh(size_t bytes) noexcept
+void Lane::weigh(bool large) noexcept
 {
-    weight_ = bytes >= large_read ? std::min(weight_ + 1, weight_max) : std::max(weight_ - 1, -weight_max);
+    weight_ = large ? std::min(weight_ + 1, weight_max) : std::max(weight_ - 1, -weight_max);
 }
 
 void Lane::change_mode() noexcept

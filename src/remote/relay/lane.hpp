@@ -14,6 +14,7 @@
 //
 // The end of the source is passed on once everything has been delivered.
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -24,9 +25,9 @@
 namespace sluice::relay {
 
 struct LaneConfig {
-    size_t held_max = 1 << 20;   // a power of two, at least 4096
-    size_t chunk_max = 1 << 20;  // moved by one splice
-    size_t widen_to = 1 << 20;    // asked of the kernel for either end
+    size_t held_max = 1 << 20;  // a power of two, at least 4096
+    size_t chunk_max = 1 << 20; // moved by one splice
+    size_t widen_to = 1 << 20;  // asked of the kernel for either end
     bool may_splice = true;
 };
 
@@ -58,7 +59,14 @@ public:
 
     // A poll has found an end ready (or in error, which the next call finds out).
     void source_ready() noexcept { source_ready_ = true; }
-    void sink_ready() noexcept { sink_ready_ = true; }
+    void sink_ready() noexcept { sink_ready_ = sink_polled_ = true; }
+
+    // A large pipe with a slow reader is writable again as soon as a page of it is free,
+    // and waiting for that means a turn for each page. Better to let it run half empty:
+    // while this is so, call pause_over() after `pause` in the place of waiting for the sink.
+    bool may_pause() const noexcept;
+    void pause_over() noexcept;
+    static constexpr std::chrono::microseconds pause{1000};
 
     // Move bytes until something would block, or for long enough to let others run.
     // True if any were moved, or the lane ended.
@@ -78,6 +86,7 @@ public:
     Mode main_mode() const noexcept;
 
 private:
+    bool has_room() const noexcept;
     bool step();
     bool step_copying();
     bool step_spliced();
@@ -86,6 +95,8 @@ private:
     bool empty_ring();
     bool fill_pipe();
     bool empty_pipe();
+    bool source_has_more() noexcept;
+    void lay_to(bool sink) noexcept;
     // What a system call answered, at one end of the lane.
     bool took(ssize_t n) noexcept;
     bool gave(ssize_t n) noexcept;
@@ -93,7 +104,7 @@ private:
     void fail(int error, bool at_source) noexcept;
     void finish_if_delivered() noexcept;
 
-    void weigh(size_t bytes) noexcept;
+    void weigh(bool large) noexcept;
     void change_mode() noexcept;
     bool refused(int error) noexcept;
     bool make_pipe() noexcept;
@@ -110,6 +121,7 @@ private:
     // Optimistic: a lane tries before it waits. EAGAIN says otherwise.
     bool source_ready_ = false;
     bool sink_ready_ = true;
+    bool sink_polled_ = false; // sink_ready_ is what a poll said
     int refusals_ = 0;
     bool sink_was_last_ = false; // which end the last EAGAIN of a straight splice was laid to
 
@@ -118,7 +130,9 @@ private:
     size_t in_pipe_ = 0;
 
     bool may_splice_;
-    int weight_ = 0; // recent reads: up for large ones, down for small ones
+    int pauses_dry_ = 0; // the more of them in a row, the fewer are tried
+    int no_pauses_ = 0;  // so many more times the sink is waited for and not left alone
+    int weight_ = 0;     // recent reads: up for large ones, down for small ones
     uint64_t bytes_ = 0, spliced_bytes_ = 0, calls_ = 0;
 };
 

@@ -34,6 +34,7 @@ void Pump::start(std::function<void(const Outcome &)> on_end)
         port->mask = watch_mask(*port);
         port->watch = loop_.watch(port->end.fd(), port->mask, [this, port](int events) { on_events(*port, events); });
     }
+    pause_timer_ = loop_.every(std::chrono::microseconds{-1}, [this] { end_pauses(); });
     auto bound = std::max({config_.idle_timeout, config_.fin_timeout, config_.stuck_timeout});
     if (bound.count() > 0) {
         timer_ = loop_.every(std::chrono::microseconds{-1}, [this] { check_timeout(); });
@@ -48,7 +49,7 @@ int Pump::watch_mask(const Port &port) const noexcept
     int mask = 0;
     if (port.reads && port.reads->wants_source())
         mask |= SLUICE_EVENT_READABLE;
-    if (port.writes && port.writes->wants_sink())
+    if (port.writes && port.writes->wants_sink() && !port.paused)
         mask |= SLUICE_EVENT_WRITABLE;
     bool in_use = (port.reads && !port.reads->ended()) || (port.writes && !port.writes->ended());
     if (mask == 0 && in_use && !port.gone)
@@ -134,6 +135,10 @@ void Pump::update_watches()
             port->watch.remove();
             continue;
         }
+        if (port->writes && !port->paused && port->writes->may_pause()) {
+            port->paused = true;
+            pause_timer_.update(Lane::pause);
+        }
         int mask = watch_mask(*port);
         if (mask != port->mask)
             port->watch.update(port->mask = mask);
@@ -154,6 +159,16 @@ void Pump::note_moments()
     note(Moment::first_byte_down, down_->bytes() > 0);
     note(Moment::end_up, up_->ended());
     note(Moment::end_down, down_->ended());
+}
+
+void Pump::end_pauses()
+{
+    pause_timer_.park();
+    for (Port *port : {client_in_.get(), client_out_.get(), server_.get()}) {
+        if (port && std::exchange(port->paused, false))
+            port->writes->pause_over();
+    }
+    run();
 }
 
 bool Pump::half_closed() const noexcept
@@ -219,6 +234,7 @@ void Pump::end(Outcome outcome)
         return;
     note_moments();
     timer_.remove();
+    pause_timer_.remove();
     for (Port *port : {client_in_.get(), client_out_.get(), server_.get()}) {
         if (port)
             port->watch.remove();

@@ -77,7 +77,8 @@ private:
         Lane *writes = nullptr; // the lane that writes to it
         Handle watch;
         int mask = -1;
-        bool gone = false; // hung up, or nobody reads what is written to it
+        bool paused = false; // is left alone for a while, see Lane::may_pause()
+        bool gone = false;   // hung up, or nobody reads what is written to it
     };
 
     int watch_mask(const Port &port) const noexcept;
@@ -90,6 +91,7 @@ private:
     void note_moments();
     bool over() const noexcept;
     void update_watches();
+    void end_pauses();
     void check_timeout();
     void end(Outcome outcome);
     Outcome lanes_outcome() const;
@@ -99,6 +101,7 @@ private:
     std::unique_ptr<Port> client_in_, client_out_, server_; // client_out_ may be empty
     std::unique_ptr<Lane> up_, down_;
     Timeout timer_;
+    Timeout pause_timer_;
     int64_t last_activity_ = 0; // microseconds, monotonic
     bool ended_ = false;
     unsigned seen_moments_ = 0;
