@@ -25,6 +25,13 @@ constexpr int refusals_max = 8;
 // Steps before others get their turn.
 constexpr int steps_max = 16;
 
+// Bytes that can be read from a pipe or socket.
+size_t waiting_in(const Endpoint &end)
+{
+    int bytes = 0;
+    return ioctl(end.fd(), FIONREAD, &bytes) == 0 && bytes > 0 ? static_cast<size_t>(bytes) : 0;
+}
+
 bool would_block(ssize_t n)
 {
     return n == -EAGAIN || n == -EINTR;
@@ -79,12 +86,17 @@ bool Lane::may_pause() const noexcept
 void Lane::pause_over() noexcept
 {
     // one that ran dry meanwhile has a fast reader: better wait for it the usual way
-    int left = 0;
     ++calls_;
-    bool dry = ioctl(sink_.fd(), FIONREAD, &left) < 0 || left == 0;
+    bool dry = waiting_in(sink_) == 0;
     pauses_dry_ = dry ? std::min(2 * pauses_dry_ + 1, pauses_left_out_max) : 0;
     no_pauses_ = pauses_dry_;
     sink_ready_ = true;
+}
+
+size_t Lane::undelivered() const noexcept
+{
+    bool left_behind = state_ == State::flowing && source_.ended_by_peer();
+    return held() + (left_behind ? waiting_in(source_) : 0);
 }
 
 Lane::Mode Lane::main_mode() const noexcept
@@ -228,9 +240,8 @@ bool Lane::step_spliced()
 
 bool Lane::source_has_more() noexcept
 {
-    int left = 0;
     ++calls_;
-    return ioctl(source_.fd(), FIONREAD, &left) == 0 && left > 0;
+    return waiting_in(source_) > 0;
 }
 
 // Something would have blocked: wait for that end.

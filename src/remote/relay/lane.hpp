@@ -79,6 +79,8 @@ public:
     const Endpoint &source() const noexcept { return source_; }
     const Endpoint &sink() const noexcept { return sink_; }
     size_t held() const noexcept { return ring_.size() + in_pipe_; }
+    // Held, or left in a source that has ended, where a splice would have taken it from.
+    size_t undelivered() const noexcept;
     uint64_t bytes() const noexcept { return bytes_; } // delivered
     uint64_t calls() const noexcept { return calls_; } // system calls that move bytes
     Mode mode() const noexcept { return mode_; }

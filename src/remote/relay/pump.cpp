@@ -199,7 +199,7 @@ void Pump::check_timeout()
         if (applies && quiet >= bound) {
             Outcome outcome;
             outcome.kind = kind;
-            outcome.undelivered = up_->held() + down_->held();
+            outcome.undelivered = up_->undelivered() + down_->undelivered();
             end(outcome);
             return true;
         }
