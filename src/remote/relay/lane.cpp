@@ -119,15 +119,9 @@ bool Lane::run()
 
 bool Lane::step()
 {
-    switch (mode_) {
-    case Mode::copying:
+    if (mode_ == Mode::copying)
         return step_copying();
-    case Mode::spliced:
-        return step_spliced();
-    case Mode::piped:
-        return step_piped();
-    }
-    return false;
+    return mode_ == Mode::spliced ? step_spliced() : step_piped();
 }
 
 void Lane::stop(bool gone)
