@@ -3,9 +3,11 @@
 
 #include <utility>
 
+#include "util/glib/tsan.hpp"
+
 namespace sluice::event {
 
-GSourceFuncs Backend::driver_funcs = {on_prepare, on_check, on_dispatch, nullptr, nullptr, nullptr};
+GSourceFuncs Backend::driver_funcs = {on_prepare, on_check, on_dispatch, source_finalize, nullptr, nullptr};
 
 Backend::Backend(Core &core) : core_(core)
 {
@@ -26,6 +28,7 @@ void Backend::start(TurnEnd turn_end, void *loop)
 {
     turn_end_ = turn_end;
     loop_ = loop;
+    before_glib_lock(driver_);
     g_source_attach(driver_, core_.context);
 }
 
@@ -36,6 +39,7 @@ void Backend::stop()
 
 gboolean Backend::on_prepare(GSource *source, gint *timeout_ms)
 {
+    InGlibCallback order(source);
     Backend &self = *reinterpret_cast<Driver *>(source)->backend;
     Core &core = self.core_;
     std::lock_guard lock(core.mutex);
@@ -50,6 +54,7 @@ gboolean Backend::on_prepare(GSource *source, gint *timeout_ms)
 
 gboolean Backend::on_check(GSource *source)
 {
+    InGlibCallback order(source);
     Backend &self = *reinterpret_cast<Driver *>(source)->backend;
     self.core_.polling.store(false, std::memory_order_relaxed);
     bool ready = self.check();
@@ -58,6 +63,7 @@ gboolean Backend::on_check(GSource *source)
 
 gboolean Backend::on_dispatch(GSource *source, GSourceFunc, gpointer)
 {
+    InGlibCallback order(source);
     Backend &self = *reinterpret_cast<Driver *>(source)->backend;
     // GLib does not ask a source that was ready before the poll
     self.core_.polling.store(false, std::memory_order_relaxed);

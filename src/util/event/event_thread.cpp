@@ -23,7 +23,6 @@ EventThread *EventThread::create(const char *name)
     try {
         self->thread_ = std::thread([self] { self->main(); });
     } catch (const std::system_error &failure) {
-        loop->unref();
         delete self;
         errno = failure.code().value();
         return nullptr;
@@ -40,7 +39,6 @@ void EventThread::main()
     loop_->close();
     loop_->drain();
     g_main_context_pop_thread_default(context());
-    loop_->unref();
     if (delete_at_end_)
         delete this;
 }
@@ -57,7 +55,7 @@ void EventThread::unref() noexcept
     }
     loop_->quit();
     thread_.join();
-    delete this;
+    delete this; // and the loop with it, which quit() has still used while the thread ended
 }
 
 } // namespace sluice::event

@@ -28,7 +28,7 @@ public:
 
 private:
     EventThread(const char *name, LoopImpl *loop) : name_(name ? name : ""), loop_(loop) {}
-    ~EventThread() = default;
+    ~EventThread() { loop_->unref(); }
 
     void main();
 

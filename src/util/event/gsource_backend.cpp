@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "util/glib/tsan.hpp"
+
 namespace sluice::event {
 namespace {
 
@@ -27,8 +29,8 @@ int64_t ready_time(const Timer &timer)
 
 } // namespace
 
-GSourceFuncs GSourceBackend::watch_funcs = {nullptr, on_watch_check, on_watch, nullptr, nullptr, nullptr};
-GSourceFuncs GSourceBackend::timer_funcs = {nullptr, nullptr, on_timer, nullptr, nullptr, nullptr};
+GSourceFuncs GSourceBackend::watch_funcs = {nullptr, on_watch_check, on_watch, source_finalize, nullptr, nullptr};
+GSourceFuncs GSourceBackend::timer_funcs = {nullptr, nullptr, on_timer, source_finalize, nullptr, nullptr};
 
 GSourceBackend::GSourceBackend(Core &core) : Backend(core) {}
 
@@ -38,6 +40,7 @@ GSource *GSourceBackend::make_source(GSourceFuncs *funcs, T &registration)
     GSource *source = g_source_new(funcs, sizeof(Source<T>));
     reinterpret_cast<Source<T> *>(source)->backend = this;
     reinterpret_cast<Source<T> *>(source)->registration = &registration;
+    before_glib_lock(source);
     g_source_attach(source, core().context);
     return source;
 }
@@ -143,11 +146,13 @@ void GSourceBackend::dispatch() {}
 
 gboolean GSourceBackend::on_watch_check(GSource *source)
 {
+    InGlibCallback order(source);
     return reinterpret_cast<Source<Watch> *>(source)->registration->polled.revents != 0;
 }
 
 gboolean GSourceBackend::on_watch(GSource *source, GSourceFunc, gpointer)
 {
+    InGlibCallback order(source);
     auto &own = *reinterpret_cast<Source<Watch> *>(source);
     Watch &watch = *own.registration;
     Core &core = own.backend->core();
@@ -161,6 +166,7 @@ gboolean GSourceBackend::on_watch(GSource *source, GSourceFunc, gpointer)
 
 gboolean GSourceBackend::on_timer(GSource *source, GSourceFunc, gpointer)
 {
+    InGlibCallback order(source);
     auto &own = *reinterpret_cast<Source<Timer> *>(source);
     Timer &timer = *own.registration;
     Core &core = own.backend->core();

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "config.h"
+#include "util/glib/tsan.hpp"
 
 namespace sluice {
 namespace {
@@ -33,6 +34,7 @@ struct PendingRelease {
 void finish_release(gpointer data)
 {
     auto *pending = static_cast<PendingRelease *>(data);
+    after_glib_lock(pending);
     g_source_unref(pending->source);
     pending->counters->pending.fetch_sub(1);
     g_main_context_unref(pending->context);
@@ -72,6 +74,7 @@ void release_source(GSource *source, GMainContext *context, SourceRelease strate
     // context goes away without having run
     g_source_set_callback(
         idle, [](gpointer) -> gboolean { return G_SOURCE_REMOVE; }, pending, finish_release);
+    before_glib_lock(pending);
     g_source_attach(idle, context);
     g_source_unref(idle);
 }
