@@ -8,7 +8,8 @@
 ///
 /// Owners (`Handle`, `Timeout`) remove what they own when they are destroyed. They
 /// may be moved and destroyed inside their own callback: the callable itself lives
-/// on until the loop frees it. A callable that throws ends the program, since
+/// on until the loop frees it. Destroyed on another thread than the loop's, they may
+/// leave the callback running there for a moment. A callable that throws ends the program, since
 /// there is no caller to catch it.
 ///
 ///     sluice::Loop loop;

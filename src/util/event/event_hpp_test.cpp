@@ -132,8 +132,8 @@ TEST_P(HeaderTest, ErrorsAreThrownWithTheirCode)
 
 TEST(HeaderThread, LambdasRunOnIt)
 {
+    std::atomic<bool> ran{false}; // outlives the thread, which may be in the callback until it ends
     sluice::EventThread thread("hpp");
-    std::atomic<bool> ran{false};
     Loop loop = thread.loop();
     Timeout timeout = loop.every(0us, [&] { ran = true; });
     while (!ran)
