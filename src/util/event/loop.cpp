@@ -82,6 +82,18 @@ int LoopImpl::new_id(const IdTable<T> &table) noexcept
     return id;
 }
 
+// Out of its table and marked, so that nothing is reported to it any more. The mutex is held.
+template <class T>
+bool LoopImpl::take_off(IdTable<T> &table, int id) noexcept
+{
+    T *registration = table.erase(id);
+    if (!registration)
+        return false;
+    registration->removed.store(true, std::memory_order_release);
+    backend_->removed(*registration);
+    return true;
+}
+
 int LoopImpl::add_handle(int fd, int events, sluice_event_handle_callback callback, void *opaque,
                          sluice_event_free_callback free_opaque)
 {
@@ -129,11 +141,8 @@ int LoopImpl::update_handle(int id, int events) noexcept
 int LoopImpl::remove_handle(int id) noexcept
 {
     std::lock_guard lock(core_.mutex);
-    Watch *watch = watches_.erase(id);
-    if (!watch)
+    if (!take_off(watches_, id))
         return -ENOENT;
-    watch->removed.store(true, std::memory_order_release);
-    backend_->removed(*watch);
     core_.wake_if_polling();
     return 0;
 }
@@ -185,11 +194,8 @@ int LoopImpl::update_timeout(int id, int64_t usec)
 int LoopImpl::remove_timeout(int id) noexcept
 {
     std::lock_guard lock(core_.mutex);
-    Timer *timer = timers_.erase(id);
-    if (!timer)
+    if (!take_off(timers_, id))
         return -ENOENT;
-    timer->removed.store(true, std::memory_order_release);
-    backend_->removed(*timer);
     core_.wake_if_polling();
     return 0;
 }
@@ -295,18 +301,12 @@ void LoopImpl::close() noexcept
         closed_ = true;
         std::vector<int> ids;
         watches_.for_each([&](Watch &watch) { ids.push_back(watch.id); });
-        for (int id : ids) {
-            Watch *watch = watches_.erase(id);
-            watch->removed.store(true, std::memory_order_release);
-            backend_->removed(*watch);
-        }
+        for (int id : ids)
+            take_off(watches_, id);
         ids.clear();
         timers_.for_each([&](Timer &timer) { ids.push_back(timer.id); });
-        for (int id : ids) {
-            Timer *timer = timers_.erase(id);
-            timer->removed.store(true, std::memory_order_release);
-            backend_->removed(*timer);
-        }
+        for (int id : ids)
+            take_off(timers_, id);
         core_.wake_if_polling();
     }
     settle();

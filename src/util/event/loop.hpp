@@ -57,6 +57,8 @@ private:
 
     template <class T>
     int new_id(const IdTable<T> &table) noexcept;
+    template <class T>
+    bool take_off(IdTable<T> &table, int id) noexcept;
     void note_use(int64_t now) noexcept;
     bool pending();
     void settle();
