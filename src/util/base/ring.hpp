@@ -26,6 +26,17 @@ public:
         iovec parts[2];
         int count = 0;
         size_t bytes = 0;
+
+        // No more than the first `limit` bytes of them.
+        Pieces first(size_t limit) const noexcept
+        {
+            Pieces result = *this;
+            result.bytes = std::min(bytes, limit);
+            result.parts[0].iov_len = std::min(parts[0].iov_len, limit);
+            result.parts[1].iov_len = result.bytes - result.parts[0].iov_len;
+            result.count = result.parts[1].iov_len > 0 ? 2 : 1;
+            return result;
+        }
     };
 
     // Throws std::bad_alloc.
