@@ -6,9 +6,6 @@
 #include <optional>
 #include <vector>
 
-#include <linux/vm_sockets.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -18,6 +15,7 @@
 #include "util/base/clock.hpp"
 #include "util/base/printable.hpp"
 #include "util/net/connect_error.hpp"
+#include "util/net/connect_step.hpp"
 #include "util/net/format.hpp"
 
 namespace sluice {
@@ -36,18 +34,12 @@ struct Request {
     int64_t deadline_usec;
 };
 
-Result<UniqueFd> open_socket(int family)
+// `detail()` is asked only where somebody listens.
+template <class F>
+void report(const Request &request, const char *step, F &&detail)
 {
-    UniqueFd fd(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!fd)
-        return fail_errno(errno, "socket");
-    return fd;
-}
-
-// 0, or an errno; EINPROGRESS is neither yet.
-int try_connect(int fd, const SocketAddress &to)
-{
-    return connect(fd, to.get(), to.size) == 0 ? 0 : errno;
+    if (request.options.on_step)
+        request.options.on_step(step, detail());
 }
 
 // --- unix: the answer comes at once, except that a full backlog has none ---
@@ -65,16 +57,15 @@ Task<Result<UniqueFd>> connect_unix(const Request &request, std::optional<Socket
 {
     if (!to)
         co_return tl::unexpected<Error>(name_too_long(request.address, name_bytes));
-    request.options.report("connect", printable(to_string(request.address)));
+    auto name = [&request] { return printable(to_string(request.address)); };
+    report(request, "connect", name);
     int64_t pause = backlog_pause_usec;
     for (;;) {
-        auto fd = open_socket(AF_UNIX);
-        if (!fd)
-            co_return tl::unexpected<Error>(connect_error(request.address, fd.error().code));
-        int code = try_connect(fd->get(), *to);
+        UniqueFd fd;
+        int code = begin_connect(*to, request.options.timeout, fd);
         if (code == 0) {
-            request.options.report("connected", printable(to_string(request.address)));
-            co_return std::move(*fd);
+            report(request, "connected", name);
+            co_return std::move(fd);
         }
         if (code == ECONNREFUSED)
             code = refused_code(request.address);
@@ -84,7 +75,8 @@ Task<Result<UniqueFd>> connect_unix(const Request &request, std::optional<Socket
         int64_t left = request.deadline_usec - monotonic_usec();
         if (left <= 0)
             co_return tl::unexpected<Error>(backlog_error(request.address, request.options.timeout));
-        request.options.report("retry", "the backlog is full; again in " + std::to_string(pause / 1000) + " ms");
+        report(request, "retry",
+               [&] { return "the backlog is full; again in " + std::to_string(pause / 1000) + " ms"; });
         co_await request.loop.sleep_for(std::chrono::microseconds(std::min(pause, left)));
         pause = std::min(pause * 2, backlog_pause_usec_max);
     }
@@ -96,14 +88,6 @@ struct Attempt {
     UniqueFd fd;
     size_t index;
 };
-
-// On loopback the kernel may choose the very port that is being connected to as our
-// own, and the connection then leads to itself.
-bool leads_to_itself(int fd)
-{
-    SocketAddress own = local_address(fd), peer = peer_address(fd);
-    return own.size != 0 && own.size == peer.size && std::memcmp(&own.storage, &peer.storage, own.size) == 0;
-}
 
 class Race {
 public:
@@ -134,22 +118,19 @@ public:
         size_t index = next_++;
         next_start_usec_ = monotonic_usec() + next_address_usec;
         const SocketAddress &to = addresses_[index];
-        request_.options.report("connect", to_string(to));
-        auto fd = open_socket(to.family());
-        if (!fd)
-            return failed(index, fd.error().code);
-        set_vsock_timeout(fd->get(), to);
-        int code = try_connect(fd->get(), to);
+        report(request_, "connect", [&to] { return to_string(to); });
+        UniqueFd fd;
+        int code = begin_connect(to, request_.options.timeout, fd);
         if (code == 0)
-            return succeeded(std::move(*fd), index);
-        if (code != EINPROGRESS && code != EINTR)
+            return succeeded(std::move(fd), index);
+        if (code != EINPROGRESS)
             return failed(index, code);
         epoll_event wanted{};
         wanted.events = EPOLLOUT;
-        wanted.data.fd = fd->get();
-        if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd->get(), &wanted) != 0)
+        wanted.data.fd = fd.get();
+        if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd.get(), &wanted) != 0)
             return failed(index, errno);
-        pending_.push_back({std::move(*fd), index});
+        pending_.push_back({std::move(fd), index});
         return false;
     }
 
@@ -164,14 +145,10 @@ public:
             Attempt attempt = std::move(*at);
             pending_.erase(at);
             epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, attempt.fd.get(), nullptr);
-            int code = 0;
-            socklen_t size = sizeof code;
-            if (getsockopt(attempt.fd.get(), SOL_SOCKET, SO_ERROR, &code, &size) != 0)
-                code = errno;
-            if (code != 0)
-                failed(attempt.index, code);
-            else if (succeeded(std::move(attempt.fd), attempt.index))
-                return true;
+            int code = end_connect(attempt.fd.get(), addresses_[attempt.index]);
+            if (code == 0)
+                return succeeded(std::move(attempt.fd), attempt.index);
+            failed(attempt.index, code);
         }
         return false;
     }
@@ -191,37 +168,17 @@ public:
 private:
     bool failed(size_t index, int code)
     {
-        // so says vsock where tcp says refused
-        if (code == ECONNRESET && addresses_[index].family() == AF_VSOCK)
-            code = ECONNREFUSED;
         failures_[index] = code;
         next_start_usec_ = 0;
-        request_.options.report("failed", to_string(addresses_[index]) + ": " + std::strerror(code));
+        report(request_, "failed", [&] { return to_string(addresses_[index]) + ": " + std::strerror(code); });
         return false;
     }
     bool succeeded(UniqueFd fd, size_t index)
     {
-        if (addresses_[index].family() != AF_VSOCK) {
-            if (leads_to_itself(fd.get()))
-                return failed(index, ECONNREFUSED);
-            int on = 1;
-            setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-        }
         winner_ = std::move(fd);
-        request_.options.report("connected", to_string(addresses_[index]));
+        report(request_, "connected", [&] { return to_string(addresses_[index]); });
         return true;
     }
-    // The kernel gives up on vsock after 2 s if it is not told otherwise.
-    void set_vsock_timeout(int fd, const SocketAddress &to) const
-    {
-        auto limit = request_.options.timeout;
-        if (to.family() != AF_VSOCK || limit.count() <= 0)
-            return;
-        timeval value{};
-        value.tv_sec = limit.count() / 1'000'000 + 1;
-        setsockopt(fd, AF_VSOCK, SO_VM_SOCKETS_CONNECT_TIMEOUT, &value, sizeof value);
-    }
-
     const Request &request_;
     std::vector<SocketAddress> addresses_;
     std::vector<int> failures_; // an errno for each address that has failed
@@ -232,8 +189,49 @@ private:
     UniqueFd winner_;
 };
 
+// --- tcp and vsock, one address: the socket itself is waited for ---
+
+Error one_error(const Request &request, const SocketAddress &to, int code)
+{
+    report(request, "failed", [&] { return to_string(to) + ": " + std::strerror(code); });
+    return connect_error(request.address, {{to_string(to), code}}, request.options.timeout);
+}
+
+Task<Result<UniqueFd>> finish_one(const Request &request, const SocketAddress &to, UniqueFd begun)
+{
+    int code = ETIMEDOUT;
+    if (request.deadline_usec > monotonic_usec()) {
+        int events = co_await ReadyBefore(request.loop, begun.get(), SLUICE_EVENT_WRITABLE, request.deadline_usec);
+        if (events != 0)
+            code = end_connect(begun.get(), to);
+    }
+    if (code != 0)
+        co_return tl::unexpected<Error>(one_error(request, to, code));
+    report(request, "connected", [&to] { return to_string(to); });
+    co_return std::move(begun);
+}
+
+Task<Result<UniqueFd>> connect_one(const Request &request, SocketAddress to)
+{
+    report(request, "connect", [&to] { return to_string(to); });
+    UniqueFd fd;
+    int code = begin_connect(to, request.options.timeout, fd);
+    if (code == EINPROGRESS) {
+        auto result = co_await finish_one(request, to, std::move(fd));
+        co_return result;
+    }
+    if (code != 0)
+        co_return tl::unexpected<Error>(one_error(request, to, code));
+    report(request, "connected", [&to] { return to_string(to); });
+    co_return std::move(fd);
+}
+
 Task<Result<UniqueFd>> connect_any(const Request &request, std::vector<SocketAddress> addresses)
 {
+    if (addresses.size() == 1) {
+        auto result = co_await connect_one(request, addresses[0]);
+        co_return result;
+    }
     Race race(request, std::move(addresses));
     if (!race.open())
         co_return tl::unexpected<Error>(connect_error(request.address, errno));
@@ -255,14 +253,16 @@ Task<Result<UniqueFd>> connect_any(const Request &request, std::vector<SocketAdd
 
 Task<Result<UniqueFd>> connect_tcp(const Request &request, TcpAddress to)
 {
-    request.options.report("resolve", printable(to_string(request.address)));
+    report(request, "resolve", [&request] { return printable(to_string(request.address)); });
     auto addresses = co_await resolve(request.loop, to, request.deadline_usec);
     if (!addresses)
         co_return tl::unexpected<Error>(connect_error(request.address, addresses.error()));
-    std::string list;
-    for (const SocketAddress &address : *addresses)
-        list += (list.empty() ? "" : " ") + to_string(address);
-    request.options.report("resolved", list);
+    report(request, "resolved", [&addresses] {
+        std::string list;
+        for (const SocketAddress &address : *addresses)
+            list += (list.empty() ? "" : " ") + to_string(address);
+        return list;
+    });
     auto result = co_await connect_any(request, std::move(*addresses));
     co_return result;
 }
@@ -275,7 +275,7 @@ Task<Result<UniqueFd>> dispatch(const Request &request)
         return connect_unix(request, to_socket_address(*path), path->path.size());
     if (const auto *abstract = std::get_if<UnixAbstract>(&request.address))
         return connect_unix(request, to_socket_address(*abstract), abstract->name.size());
-    return connect_any(request, {to_socket_address(std::get<VsockAddress>(request.address))});
+    return connect_one(request, to_socket_address(std::get<VsockAddress>(request.address)));
 }
 
 } // namespace
@@ -294,6 +294,14 @@ Task<Result<UniqueFd>> connect_to_any(Loop loop, Address name, std::vector<Socke
     int64_t deadline = deadline_after(options.timeout.count(), monotonic_usec());
     const Request request{loop, std::move(name), std::move(options), deadline};
     auto result = co_await connect_any(request, std::move(addresses));
+    co_return result;
+}
+
+Task<Result<UniqueFd>> finish_connect(Loop loop, Address name, SocketAddress to, UniqueFd begun, ConnectOptions options)
+{
+    int64_t deadline = deadline_after(options.timeout.count(), monotonic_usec());
+    const Request request{loop, std::move(name), std::move(options), deadline};
+    auto result = co_await finish_one(request, to, std::move(begun));
     co_return result;
 }
 

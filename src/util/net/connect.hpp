@@ -8,6 +8,7 @@
 //  - unix: a full backlog (EAGAIN) is waited out with a growing pause.
 //  - tcp: every address of the name is tried, the next one when the last has failed
 //    or has not answered for 250 ms (RFC 8305), and the first that answers is taken.
+//    One that comes out of this never leads to itself, as may happen on loopback.
 //  - Destroying the task gives up.
 
 #include <chrono>
@@ -52,6 +53,18 @@ Task<Result<UniqueFd>> connect_to(Loop loop, Address address, ConnectOptions opt
 // The part of it that comes after the look-up: `addresses` (tcp or vsock) in turn;
 // `name` is what the messages call them.
 Task<Result<UniqueFd>> connect_to_any(Loop loop, Address name, std::vector<SocketAddress> addresses,
+                                      ConnectOptions options);
+
+// For those that connect very often: try without waiting and without a task. 0, and `fd`
+// is connected; EINPROGRESS, and it is on its way, see finish_connect(); or an errno,
+// `fd` untouched. EAGAIN means that only waiting can tell, as connect_to() does: the
+// backlog of a unix socket is full, or it is a vsock. ECONNREFUSED may also mean that a
+// path is no socket.
+int connect_now(const SocketAddress &to, UniqueFd &fd) noexcept;
+
+// The rest of the way for a descriptor that connect_now() has begun with. Errors as above;
+// `name` is what the messages call the address.
+Task<Result<UniqueFd>> finish_connect(Loop loop, Address name, SocketAddress to, UniqueFd begun,
                                       ConnectOptions options);
 
 } // namespace sluice

@@ -70,6 +70,18 @@ Listener::~Listener()
         unlink(path_.c_str());
 }
 
+Result<Listener> Listener::share() const
+{
+    Listener copy;
+    for (const UniqueFd &fd : fds_) {
+        UniqueFd other(fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
+        if (!other)
+            return fail_errno(errno, "dup");
+        copy.fds_.push_back(std::move(other));
+    }
+    return copy;
+}
+
 std::vector<SocketAddress> Listener::addresses() const
 {
     std::vector<SocketAddress> list;
@@ -123,9 +135,22 @@ Result<void> Listener::listen_on_path(const UnixPath &address, const ListenOptio
         return tl::unexpected<Error>(listen_error(address, errno));
     path_ = address.path;
     inode_ = {found.st_dev, found.st_ino};
+    return set_ownership(address, options);
+}
+
+Result<void> Listener::set_ownership(const Address &address, const ListenOptions &options) const
+{
+    struct stat found;
+    if (path_.empty() || lstat(path_.c_str(), &found) != 0)
+        return {};
     // the umask may have taken bits away that were asked for
     if (options.mode && (found.st_mode & 07777) != *options.mode && chmod(path_.c_str(), *options.mode) != 0)
         return tl::unexpected<Error>(listen_error(address, errno));
+    constexpr auto unchanged = static_cast<uid_t>(-1);
+    if ((options.owner || options.group) &&
+        lchown(path_.c_str(), options.owner.value_or(unchanged), options.group.value_or(unchanged)) != 0)
+        return tl::unexpected<Error>(
+            listen_error(address, errno, _("to give a socket to another user or group takes a privilege")));
     return {};
 }
 
@@ -189,6 +214,10 @@ void Acceptor::accept_batch(int fd)
 // True if there may be more to accept. The acceptor may be gone afterwards.
 bool Acceptor::accept_one(int fd)
 {
+    if (owner_->callbacks.reserve && !owner_->callbacks.reserve()) {
+        hold();
+        return false;
+    }
     SocketAddress peer;
     peer.size = sizeof peer.storage;
     UniqueFd connection(accept4(fd, peer.get(), &peer.size, SOCK_CLOEXEC | SOCK_NONBLOCK));
@@ -198,7 +227,10 @@ bool Acceptor::accept_one(int fd)
         owner_->callbacks.accepted(std::move(connection), peer);
         return true;
     }
-    switch (errno) {
+    int code = errno;
+    if (owner_->callbacks.unreserve)
+        owner_->callbacks.unreserve();
+    switch (code) {
     case EAGAIN:
         queue_is_empty();
         return false;
@@ -210,7 +242,7 @@ bool Acceptor::accept_one(int fd)
     case EBADF:
     case EINVAL:
     case ENOTSOCK:
-        pause(errno);
+        pause(code);
         return false;
     default:
         // an error of this one client's connection, which is gone, accept(2)

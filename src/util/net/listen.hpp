@@ -28,8 +28,11 @@
 namespace sluice {
 
 struct ListenOptions {
-    int backlog = SOMAXCONN;    // the kernel cuts it to net.core.somaxconn
-    std::optional<mode_t> mode; // of a unix path; without it, as the umask says
+    int backlog = SOMAXCONN; // the kernel cuts it to net.core.somaxconn
+    // of a unix path; without them, as the umask and our own ids say
+    std::optional<mode_t> mode;
+    std::optional<uid_t> owner;
+    std::optional<gid_t> group;
 };
 
 // Sockets that listen: one, or one for each address that a TCP name stands for. The
@@ -45,6 +48,13 @@ public:
     {}
     Listener &operator=(Listener &&) = delete;
     ~Listener();
+
+    // The same sockets in other descriptors, for another loop; the path stays this one's business.
+    Result<Listener> share() const;
+    // Mode, owner and group of the path, if it is ours; `address` is for messages.
+    Result<void> set_ownership(const Address &address, const ListenOptions &options) const;
+    // The sockets live on elsewhere: leave their path where it is.
+    void keep_path() noexcept { path_.clear(); }
 
     const std::vector<UniqueFd> &fds() const noexcept { return fds_; }
     // Where it listens now, with the port that the kernel chose.
@@ -76,13 +86,18 @@ Result<Listener> listen_on(const Address &address, const ListenOptions &options 
 class Acceptor {
 public:
     struct Callbacks {
+        // Is there a place for one more? Asked before each connection is taken; if not,
+        // the acceptor holds until it is released. May be empty.
+        std::function<bool()> reserve = {};
+        // The place just reserved is not needed: nobody was there. With `reserve` only.
+        std::function<void()> unreserve = {};
         // A new connection, O_NONBLOCK and O_CLOEXEC. May destroy the acceptor.
-        std::function<void(UniqueFd connection, const SocketAddress &peer)> accepted;
+        std::function<void(UniqueFd connection, const SocketAddress &peer)> accepted = {};
         // Accepting has paused for want of a resource; once for each time of want, which
         // ends when the queue of waiting clients has been emptied. May be empty.
-        std::function<void(const Error &why)> paused;
+        std::function<void(const Error &why)> paused = {};
         // That time has ended. May be empty.
-        std::function<void()> recovered;
+        std::function<void()> recovered = {};
     };
     struct Limits {
         int batch = 16; // connections of one socket a turn
