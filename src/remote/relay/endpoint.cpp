@@ -3,11 +3,13 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <cerrno>
 #include <cstdio>
+#include <string>
 
 namespace sluice::relay {
 namespace {
@@ -28,29 +30,42 @@ ssize_t or_errno(ssize_t result) noexcept
 
 } // namespace
 
-Endpoint::Endpoint(UniqueFd fd, Kind kind, Use use, std::string name)
-    : fd_(std::move(fd)), kind_(kind), use_(use), name_(std::move(name))
+Endpoint::Endpoint(UniqueFd fd, Kind kind, Use use, std::string_view name) noexcept
+    : name_(name), fd_(std::move(fd)), kind_(kind), use_(use)
 {}
 
 Endpoint::Endpoint(Endpoint &&other) noexcept
-    : fd_(std::move(other.fd_)), kind_(other.kind_), use_(other.use_), name_(std::move(other.name_)),
+    : name_(other.name_), fd_(std::move(other.fd_)), kind_(other.kind_), use_(other.use_),
       own_nonblocking_(other.own_nonblocking_), restore_flags_(std::exchange(other.restore_flags_, -1))
 {}
 
 Endpoint::~Endpoint()
 {
-    if (restore_flags_ >= 0 && fd_)
-        fcntl(fd_.get(), F_SETFL, restore_flags_);
+    close();
 }
 
-Result<Endpoint> Endpoint::adopt(UniqueFd fd, Use use, std::string name)
+void Endpoint::close() noexcept
+{
+    if (restore_flags_ >= 0 && fd_)
+        fcntl(fd_.get(), F_SETFL, std::exchange(restore_flags_, -1));
+    fd_.reset();
+}
+
+Result<Endpoint> Endpoint::adopt(UniqueFd fd, Use use, std::string_view name)
 {
     struct stat status;
     if (fstat(fd.get(), &status) < 0)
-        return fail_errno(errno, name);
+        return fail_errno(errno, std::string(name));
     Kind kind = kind_of(fd.get(), status.st_mode);
-    Endpoint end(std::move(fd), kind, use, std::move(name));
+    Endpoint end(std::move(fd), kind, use, name);
     end.make_nonblocking();
+    return end;
+}
+
+Endpoint Endpoint::socket(UniqueFd fd, std::string_view name) noexcept
+{
+    Endpoint end(std::move(fd), Kind::socket, Use::both, name);
+    end.own_nonblocking_ = true;
     return end;
 }
 
@@ -79,6 +94,8 @@ ssize_t Endpoint::read(const iovec *parts, int count) noexcept
 {
     if (kind_ != Kind::socket)
         return or_errno(readv(fd_.get(), parts, count));
+    if (count == 1)
+        return or_errno(recv(fd_.get(), parts->iov_base, parts->iov_len, MSG_DONTWAIT));
     msghdr message{};
     message.msg_iov = const_cast<iovec *>(parts);
     message.msg_iovlen = static_cast<size_t>(count);
@@ -89,6 +106,8 @@ ssize_t Endpoint::write(const iovec *parts, int count) noexcept
 {
     if (kind_ != Kind::socket)
         return or_errno(writev(fd_.get(), parts, count));
+    if (count == 1)
+        return or_errno(send(fd_.get(), parts->iov_base, parts->iov_len, MSG_DONTWAIT | MSG_NOSIGNAL));
     msghdr message{};
     message.msg_iov = const_cast<iovec *>(parts);
     message.msg_iovlen = static_cast<size_t>(count);
@@ -110,6 +129,12 @@ void Endpoint::widen(size_t bytes) noexcept
     }
 }
 
+size_t Endpoint::waiting() const noexcept
+{
+    int bytes = 0;
+    return ioctl(fd_.get(), FIONREAD, &bytes) == 0 && bytes > 0 ? static_cast<size_t>(bytes) : 0;
+}
+
 bool Endpoint::ended_by_peer() const noexcept
 {
     pollfd look{fd_.get(), POLLRDHUP, 0};
@@ -126,9 +151,7 @@ void Endpoint::finish_writing() noexcept
     }
     if (use_ == Use::both)
         return;
-    if (restore_flags_ >= 0)
-        fcntl(fd_.get(), F_SETFL, std::exchange(restore_flags_, -1));
-    fd_.reset();
+    close();
 }
 
 } // namespace sluice::relay

@@ -38,6 +38,29 @@ TEST(Endpoint, SocketsDoNotBlockAndTheirFlagsStay)
     EXPECT_TRUE(socket_pair().near.can_splice_to());
 }
 
+TEST(Endpoint, ASocketOfOurOwnIsTakenAsItIs)
+{
+    int fds[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
+    UniqueFd peer(fds[1]);
+    Endpoint end = Endpoint::socket(UniqueFd(fds[0]), "upstream");
+    EXPECT_EQ(end.fd(), fds[0]);
+    EXPECT_EQ(end.kind(), Endpoint::Kind::socket);
+    EXPECT_EQ(end.name(), "upstream");
+    EXPECT_TRUE(end.can_splice_to());
+    EXPECT_TRUE(end.can_splice_from());
+    EXPECT_EQ(read_some(end), -EAGAIN);
+    EXPECT_EQ(end.waiting(), 0u);
+    feed(peer, "some");
+    EXPECT_EQ(end.waiting(), 4u);
+    EXPECT_EQ(read_some(end), 4);
+    EXPECT_LE(sizeof(Endpoint), 32u);
+    end.close();
+    bool ended = false;
+    take(peer, &ended);
+    EXPECT_TRUE(ended);
+}
+
 TEST(Endpoint, FinishWritingPassesTheEndOn)
 {
     bool ended = false;

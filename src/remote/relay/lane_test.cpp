@@ -14,14 +14,6 @@ class LaneTest : public testing::Test {
 protected:
     void SetUp() override { signal(SIGPIPE, SIG_IGN); }
 
-    // Both ends are polled by nobody: say that they are ready, and let the lane find out.
-    static bool turn(Lane &lane)
-    {
-        lane.source_ready();
-        lane.sink_ready();
-        return lane.run();
-    }
-
     // Push `bytes` of the pattern through in pieces, checking them on arrival.
     static void pass(Lane &lane, const Channel &source, const Channel &sink, size_t bytes, size_t piece,
                      size_t from = 0)
@@ -144,7 +136,6 @@ TEST_F(LaneTest, EndOfSourceComesAfterTheLastByte)
     EXPECT_EQ(take(sink.far, &ended), "last words");
     EXPECT_TRUE(ended);
     EXPECT_EQ(lane.state(), Lane::State::finished);
-    EXPECT_TRUE(lane.saw_end());
 }
 
 TEST_F(LaneTest, BrokenSinkIsAnErrorOnlyWhereThereWasSomethingToDeliver)
@@ -183,7 +174,113 @@ TEST_F(LaneTest, StopDeliversWhatIsHeld)
     bool ended = false;
     take(sink.far, &ended);
     EXPECT_TRUE(ended);
-    EXPECT_FALSE(lane.saw_end());
+}
+
+TEST_F(LaneTest, AStoppedLaneDropsAPrefaceThatNobodyTakes)
+{
+    Channel source = own_socket_pair(), sink = own_socket_pair();
+    LaneConfig config;
+    config.preface = "hello";
+    Lane lane(source.near, sink.near, config);
+    lane.stop(true);
+    EXPECT_EQ(lane.state(), Lane::State::finished);
+}
+
+TEST_F(LaneTest, PrefaceComesFirstAndIsCountedApart)
+{
+    for (bool with_data : {false, true}) {
+        Channel source = own_socket_pair(), sink = own_socket_pair();
+        LaneConfig config;
+        config.preface = "PROXY header\r\n";
+        Lane lane(source.near, sink.near, config);
+        EXPECT_EQ(lane.preface_left(), config.preface.size());
+        if (with_data)
+            feed(source.far, "data");
+        uint64_t before = lane.calls();
+        turn(lane);
+        EXPECT_EQ(take(sink.far), config.preface + (with_data ? "data" : ""));
+        EXPECT_EQ(lane.calls() - before, 2u) << "a read and a write";
+        EXPECT_EQ(lane.bytes(), with_data ? 4u : 0u);
+        EXPECT_EQ(lane.preface_left(), 0u);
+    }
+}
+
+TEST_F(LaneTest, PrefaceWaitsForASlowSink)
+{
+    Channel source = own_socket_pair(), sink = own_socket_pair();
+    int small = 4096;
+    setsockopt(sink.near.fd(), SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
+    LaneConfig config;
+    config.preface = pattern(100'000);
+    Lane lane(source.near, sink.near, config);
+    feed(source.far, "and then");
+    std::string got;
+    for (int i = 0; i < 1000 && got.size() < 100'008; ++i) {
+        turn(lane);
+        if (got.size() < 50'000) {
+            EXPECT_TRUE(lane.wants_sink());
+            EXPECT_EQ(lane.waits_for(), Lane::Waits::sink);
+        }
+        got += take(sink.far);
+    }
+    EXPECT_TRUE(got == config.preface + "and then");
+    EXPECT_EQ(lane.bytes(), 8u);
+    shutdown(source.far.get(), SHUT_WR);
+    turn(lane);
+    EXPECT_EQ(lane.state(), Lane::State::finished);
+}
+
+TEST_F(LaneTest, SaysInAWordWhatItWaitsFor)
+{
+    Channel source = own_socket_pair(), sink = own_socket_pair();
+    Lane lane(source.near, sink.near, {});
+    turn(lane);
+    EXPECT_EQ(lane.waits_for(), Lane::Waits::source);
+    fill_up(sink.near);
+    feed(source.far, "x");
+    turn(lane);
+    EXPECT_EQ(lane.waits_for(), Lane::Waits::sink);
+    lane.stop(true);
+    EXPECT_EQ(lane.waits_for(), Lane::Waits::nothing);
+}
+
+TEST_F(LaneTest, ATurnHasABound)
+{
+    Channel source = pipe_source(), sink = pipe_sink();
+    fcntl(source.far.get(), F_SETPIPE_SZ, 1 << 20);
+    fcntl(sink.far.get(), F_SETPIPE_SZ, 1 << 20);
+    LaneConfig config;
+    config.turn_max = 100'000;
+    Lane lane(source.near, sink.near, config);
+    std::string text = pattern(1 << 20);
+    ASSERT_EQ(feed(source.far, text), text.size());
+    turn(lane);
+    EXPECT_GE(lane.bytes(), 100'000u);
+    EXPECT_LT(lane.bytes(), 400'000u);
+    EXPECT_TRUE(lane.wants_source());
+    for (int i = 0; i < 100 && lane.bytes() < text.size(); ++i)
+        turn(lane);
+    EXPECT_TRUE(take(sink.far) == text);
+}
+
+// For a small connection nothing is asked of the kernel but to move its bytes.
+TEST_F(LaneTest, WidensOnlyForBulk)
+{
+    Channel source = own_socket_pair(), sink = own_socket_pair();
+    auto space = [&sink] {
+        int bytes = 0;
+        socklen_t size = sizeof bytes;
+        getsockopt(sink.near.fd(), SOL_SOCKET, SO_SNDBUF, &bytes, &size);
+        return bytes;
+    };
+    int small = 8192;
+    setsockopt(sink.near.fd(), SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
+    int before = space();
+    Lane lane(source.near, sink.near, {});
+    pass(lane, source, sink, 10'000, 100);
+    EXPECT_EQ(space(), before);
+    pass(lane, source, sink, 8 << 20, 128 << 10, 10'000);
+    EXPECT_GT(space(), before);
 }
 
 } // namespace

@@ -2,93 +2,104 @@
 #include "remote/relay/pump.hpp"
 
 #include <algorithm>
-#include <cerrno>
+#include <utility>
 
 #include "util/base/clock.hpp"
 
 namespace sluice::relay {
 
+// An owner for those who gave functions.
+class Pump::Functions final : public PumpOwner {
+public:
+    std::function<void(const Outcome &)> ended;
+    std::function<void(Moment)> moment;
+
+private:
+    void pump_ended(const Outcome &outcome) override
+    {
+        auto last = std::move(ended); // it may destroy the pump, and this with it
+        last(outcome);
+    }
+    void pump_moment(Moment which) override
+    {
+        if (moment)
+            moment(which);
+    }
+};
+
 Pump::Pump(Loop loop, PumpConfig config, Endpoint client_read, std::optional<Endpoint> client_write, Endpoint server)
-    : loop_(std::move(loop)), config_(config), client_in_(std::make_unique<Port>(std::move(client_read))),
-      client_out_(client_write ? std::make_unique<Port>(std::move(*client_write)) : nullptr),
-      server_(std::make_unique<Port>(std::move(server)))
+    : loop_(std::move(loop)), client_in_(*this, std::move(client_read)), server_(*this, std::move(server)),
+      client_out_(client_write ? std::make_unique<Port>(*this, std::move(*client_write)) : nullptr),
+      up_(client_in_.end, server_.end, std::move(config.up), this),
+      down_(server_.end, client_out().end, std::move(config.down), this), idle_timeout_(config.idle_timeout),
+      fin_timeout_(config.fin_timeout), stuck_timeout_(config.stuck_timeout), client_first_(config.client_first)
 {
-    Port &out = client_out_ ? *client_out_ : *client_in_;
-    up_ = std::make_unique<Lane>(client_in_->end, server_->end, config_.up);
-    down_ = std::make_unique<Lane>(server_->end, out.end, config_.down);
-    client_in_->reads = up_.get();
-    server_->writes = up_.get();
-    server_->reads = down_.get();
-    out.writes = down_.get();
+    client_in_.reads = &up_;
+    server_.writes = &up_;
+    server_.reads = &down_;
+    client_out().writes = &down_;
 }
 
 Pump::~Pump() = default;
 
+Pump::Functions &Pump::functions()
+{
+    if (!functions_)
+        functions_ = std::make_unique<Functions>();
+    return *functions_;
+}
+
+void Pump::on_moment(std::function<void(Moment)> callback)
+{
+    functions().moment = std::move(callback);
+}
+
 void Pump::start(std::function<void(const Outcome &)> on_end)
 {
-    on_end_ = std::move(on_end);
+    functions().ended = std::move(on_end);
+    start(functions());
+}
+
+void Pump::start(PumpOwner &owner)
+{
+    owner_ = &owner;
     last_activity_ = monotonic_usec();
-    for (Port *port : {client_in_.get(), client_out_.get(), server_.get()}) {
-        if (!port)
-            continue;
-        port->mask = watch_mask(*port);
-        port->watch = loop_.watch(port->end.fd(), port->mask, [this, port](int events) { on_events(*port, events); });
+    if (client_first_ || up_.preface_left() > 0) {
+        if (client_first_)
+            up_.source_ready();
+        up_.run();
+        if (up_.bytes() > 0)
+            first_byte_ = last_activity_;
     }
-    pause_timer_ = loop_.every(std::chrono::microseconds{-1}, [this] { end_pauses(); });
-    auto bound = std::max({config_.idle_timeout, config_.fin_timeout, config_.stuck_timeout});
-    if (bound.count() > 0) {
-        timer_ = loop_.every(std::chrono::microseconds{-1}, [this] { check_timeout(); });
-        check_timeout();
-    }
-}
-
-// What a port is watched for now. Where nothing is wanted of it, still for the other
-// side's going away, until that is known.
-int Pump::watch_mask(const Port &port) const noexcept
-{
-    int mask = 0;
-    if (port.reads && port.reads->wants_source())
-        mask |= SLUICE_EVENT_READABLE;
-    if (port.writes && port.writes->wants_sink() && !port.paused)
-        mask |= SLUICE_EVENT_WRITABLE;
-    bool in_use = (port.reads && !port.reads->ended()) || (port.writes && !port.writes->ended());
-    if (mask == 0 && in_use && !port.gone)
-        mask = SLUICE_EVENT_ERROR;
-    return mask;
-}
-
-void Pump::on_events(Port &port, int events)
-{
-    constexpr int broken = SLUICE_EVENT_ERROR | SLUICE_EVENT_HANGUP;
-    if (port.reads && (events & (SLUICE_EVENT_READABLE | broken)))
-        port.reads->source_ready();
-    if (port.writes && (events & (SLUICE_EVENT_WRITABLE | broken)))
-        port.writes->sink_ready();
-    if (events & broken)
-        port.gone = true;
-    run();
+    for_each_port([this](Port &port) { open(port); });
+    update_timers();
+    if (up_.state() != Lane::State::flowing)
+        wake_at(0); // what follows from that is settled from the loop
 }
 
 void Pump::run()
 {
-    bool moved = up_->run();
-    moved |= down_->run();
+    bool moved = up_.run();
+    moved |= down_.run();
     settle_gone();
     // Nobody hears the server any more, or what is to be sent cannot be read: what the
     // other direction has so far is delivered, and that is the end.
-    if (down_->state() == Lane::State::failed)
-        wind_up(*up_);
-    if (up_->state() == Lane::State::failed && up_->source_failed())
-        wind_up(*down_);
+    if (down_.state() == Lane::State::failed)
+        wind_up(up_);
+    if (up_.state() == Lane::State::failed && up_.source_failed())
+        wind_up(down_);
     if (moved) {
+        last_activity_ = monotonic_usec();
         note_moments();
-        if (timer_)
-            last_activity_ = monotonic_usec();
+        if (half_closed())
+            leave_last_end_to_close();
     }
-    if (over())
+    if (over()) {
         end(lanes_outcome());
-    else
+    } else {
         update_watches();
+        update_timers();
+    }
 }
 
 // What follows from a side's having gone away that no read or write will tell.
@@ -96,19 +107,18 @@ void Pump::settle_gone()
 {
     // The server has closed. What it sent before is still read, but nothing can be
     // delivered to it: with bytes in hand the write says so.
-    if (server_->gone && !up_->ended()) {
-        if (up_->held() == 0) {
-            up_->stop(true);
+    if (server_.gone && !up_.ended()) {
+        if (up_.held() == 0) {
+            up_.stop(true);
         } else {
-            up_->sink_ready();
-            up_->run();
+            up_.sink_ready();
+            up_.run();
         }
     }
     // Nobody reads our output and nothing more will be asked: then nothing can come of
     // waiting. While the client may still ask, bytes for it are an error when they come.
-    const Port &out = client_out_ ? *client_out_ : *client_in_;
-    if (out.gone && up_->ended())
-        wind_up(*down_);
+    if (client_out().gone && up_.ended())
+        wind_up(down_);
 }
 
 // Take what can be had at once, deliver what is held, and end.
@@ -121,108 +131,43 @@ void Pump::wind_up(Lane &lane)
     lane.stop(false);
 }
 
-bool Pump::over() const noexcept
+// When the second lane finishes its sink is closed in any case, see end().
+void Pump::leave_last_end_to_close()
 {
-    return up_->ended() && down_->ended();
-}
-
-void Pump::update_watches()
-{
-    for (Port *port : {client_in_.get(), client_out_.get(), server_.get()}) {
-        if (!port || !port->watch)
-            continue;
-        if (!port->end.is_open()) {
-            port->watch.remove();
-            continue;
-        }
-        if (port->writes && !port->paused && port->writes->may_pause()) {
-            port->paused = true;
-            pause_timer_.update(Lane::pause);
-        }
-        int mask = watch_mask(*port);
-        if (mask != port->mask)
-            port->watch.update(port->mask = mask);
+    for (auto [one, other] : {std::pair(&up_, &down_), std::pair(&down_, &up_)}) {
+        if (one->state() == Lane::State::finished && other->sink().kind() == Endpoint::Kind::socket)
+            other->leave_end_to_close();
     }
 }
 
 void Pump::note_moments()
 {
+    if (first_byte_ == 0 && (up_.bytes() > 0 || down_.bytes() > 0))
+        first_byte_ = last_activity_;
     auto note = [this](Moment moment, bool happened) {
-        unsigned bit = 1u << static_cast<unsigned>(moment);
+        auto bit = static_cast<uint8_t>(1u << static_cast<unsigned>(moment));
         if (!happened || (seen_moments_ & bit))
             return;
         seen_moments_ |= bit;
-        if (on_moment_)
-            on_moment_(moment);
+        owner_->pump_moment(moment);
     };
-    note(Moment::first_byte_up, up_->bytes() > 0);
-    note(Moment::first_byte_down, down_->bytes() > 0);
-    note(Moment::end_up, up_->ended());
-    note(Moment::end_down, down_->ended());
-}
-
-void Pump::end_pauses()
-{
-    pause_timer_.park();
-    for (Port *port : {client_in_.get(), client_out_.get(), server_.get()}) {
-        if (port && std::exchange(port->paused, false))
-            port->writes->pause_over();
-    }
-    run();
-}
-
-bool Pump::half_closed() const noexcept
-{
-    return up_->state() != Lane::State::flowing || down_->state() != Lane::State::flowing;
-}
-
-// A source has ended, and its sink does not take what is left of it; the rest may
-// still be in the source, whose end the lane has then not read.
-bool Pump::stuck() const noexcept
-{
-    auto is_stuck = [](const Lane &lane) {
-        return lane.wants_sink() && (lane.state() == Lane::State::draining || lane.source().ended_by_peer());
-    };
-    return is_stuck(*up_) || is_stuck(*down_);
-}
-
-void Pump::check_timeout()
-{
-    using std::chrono::microseconds;
-    microseconds quiet{monotonic_usec() - last_activity_};
-    // the tighter of the bounds that apply; a half-close is noticed at the next check at
-    // the latest, so the timer also runs while only the fin timeout is set
-    auto left = microseconds::max();
-    auto apply = [&](microseconds bound, bool applies, Outcome::Kind kind) {
-        if (bound.count() == 0)
-            return false;
-        if (applies && quiet >= bound) {
-            Outcome outcome;
-            outcome.kind = kind;
-            outcome.undelivered = up_->undelivered() + down_->undelivered();
-            end(outcome);
-            return true;
-        }
-        left = std::min(left, applies ? bound - quiet : bound);
-        return false;
-    };
-    if (apply(config_.idle_timeout, true, Outcome::Kind::idle_timeout) ||
-        apply(config_.fin_timeout, half_closed(), Outcome::Kind::fin_timeout) ||
-        apply(config_.stuck_timeout, stuck(), Outcome::Kind::fin_timeout))
-        return;
-    timer_.update(left);
+    note(Moment::first_byte_up, up_.bytes() > 0);
+    note(Moment::first_byte_down, down_.bytes() > 0);
+    note(Moment::end_up, up_.ended());
+    note(Moment::end_down, down_.ended());
 }
 
 Outcome Pump::lanes_outcome() const
 {
     Outcome outcome;
-    for (const Lane *lane : {down_.get(), up_.get()}) {
+    for (const Lane *lane : {&down_, &up_}) {
         if (lane->state() != Lane::State::failed)
             continue;
         outcome.kind = Outcome::Kind::failed;
         outcome.error = lane->error();
         outcome.at_source = lane->source_failed();
         outcome.at = lane->source_failed() ? lane->source().name() : lane->sink().name();
+        outcome.met_descriptors = lane->met_descriptors();
         outcome.undelivered += lane->held();
     }
     return outcome;
@@ -233,14 +178,14 @@ void Pump::end(Outcome outcome)
     if (std::exchange(ended_, true))
         return;
     note_moments();
-    timer_.remove();
-    pause_timer_.remove();
-    for (Port *port : {client_in_.get(), client_out_.get(), server_.get()}) {
-        if (port)
-            port->watch.remove();
-    }
-    auto on_end = std::move(on_end_);
-    on_end(outcome);
+    bounds_.remove();
+    wake_.remove();
+    for_each_port([&](Port &port) {
+        port.watch.remove();
+        if (outcome.kind == Outcome::Kind::complete && port.end.kind() == Endpoint::Kind::socket)
+            port.end.close();
+    });
+    owner_->pump_ended(outcome);
 }
 
 } // namespace sluice::relay

@@ -70,7 +70,7 @@ TEST_P(PumpTest, RequestThenHalfCloseThenReply)
     EXPECT_EQ(take(from_relay), "reply");
     EXPECT_EQ(outcome->kind, Outcome::Kind::complete);
     EXPECT_EQ(outcome->undelivered, 0u);
-    using enum Pump::Moment;
+    using enum PumpOwner::Moment;
     EXPECT_EQ(moments, (std::vector{first_byte_up, end_up, first_byte_down, end_down}));
 }
 

@@ -14,7 +14,7 @@
 
 #include <gtest/gtest.h>
 
-#include "remote/relay/endpoint.hpp"
+#include "remote/relay/lane.hpp"
 
 namespace sluice::relay {
 
@@ -54,12 +54,39 @@ inline Channel socket_pair()
     return {adopt(fds[0], Endpoint::Use::both), UniqueFd(fds[1])};
 }
 
+// Both ends of it taken for what the proxy makes of its sockets.
+inline Channel own_socket_pair()
+{
+    int fds[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
+    return {Endpoint::socket(UniqueFd(fds[0]), "end"), UniqueFd(fds[1])};
+}
+
 inline std::string pattern(size_t bytes, size_t from = 0)
 {
     std::string text(bytes, '\0');
     for (size_t i = 0; i < bytes; ++i)
         text[i] = static_cast<char>((from + i) * 2654435761u >> 13);
     return text;
+}
+
+// Nothing that is written to it goes out any more, until somebody reads at the far end;
+// what is to be read there first.
+inline size_t fill_up(const Endpoint &end)
+{
+    std::string text(4096, '#');
+    size_t bytes = 0;
+    for (ssize_t n = 0; (n = send(end.fd(), text.data(), text.size(), MSG_DONTWAIT)) > 0;)
+        bytes += static_cast<size_t>(n);
+    return bytes;
+}
+
+// Both ends are polled by nobody: say that they are ready, and let the lane find out.
+inline bool turn(Lane &lane)
+{
+    lane.source_ready();
+    lane.sink_ready();
+    return lane.run();
 }
 
 // As much as goes without blocking; the number of bytes.
