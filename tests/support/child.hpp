@@ -147,6 +147,10 @@ public:
     Command &output(int fd) { return stdio_[1] = fd, *this; }
     Command &errors(int fd) { return stdio_[2] = fd, *this; }
     Command &env(const std::string &name, const std::string &value) { return env_[name] = value, *this; }
+    // Hand a listening socket over as systemd does: from descriptor 3 on, with its name.
+    Command &pass(int fd, const std::string &name) { return passed_.emplace_back(fd, name), *this; }
+    // At most so many open files, softly and hard.
+    Command &limit_files(rlim_t count) { return files_max_ = count, *this; }
     Command &as_user(uid_t uid) { return uid_ = uid, *this; }
     // Under this name in argv[0], as a symbolic link would have it.
     Command &program(const std::string &path) { return program_ = path, *this; }
@@ -168,6 +172,9 @@ public:
         if (stdio_[2] == unset)
             kept = duplicate(held[2].get());
 
+        std::vector<UniqueFd> passed;
+        for (const auto &[fd, name] : passed_)
+            passed.push_back(duplicate(fd));
         Ends failure = make_pipe();
         UniqueFd failure_in = duplicate(failure.second.get());
         failure.second.reset();
@@ -179,7 +186,7 @@ public:
             prctl(PR_SET_PDEATHSIG, SIGKILL);
             if (getppid() != parent)
                 _exit(126);
-            become(argv.data(), program.c_str(), held);
+            become(argv.data(), program.c_str(), held, passed);
             const int code = errno;
             [[maybe_unused]] const ssize_t written = write(failure_in.get(), &code, sizeof(code));
             _exit(127);
@@ -205,8 +212,19 @@ private:
     }
 
     // In the new process; returns only when it could not become the program.
-    void become(char *const *argv, const char *program, const UniqueFd *held) const
+    void become(char *const *argv, const char *program, const UniqueFd *held, const std::vector<UniqueFd> &passed) const
     {
+        constexpr int passed_first = 3;
+        std::string names;
+        for (size_t i = 0; i < passed.size(); ++i) {
+            dup2(passed[i].get(), passed_first + int(i));
+            names += (i > 0 ? ":" : "") + passed_[i].second;
+        }
+        if (!passed.empty()) {
+            setenv("LISTEN_PID", std::to_string(getpid()).c_str(), 1);
+            setenv("LISTEN_FDS", std::to_string(passed.size()).c_str(), 1);
+            setenv("LISTEN_FDNAMES", names.c_str(), 1);
+        }
         for (int i = 0; i < 3; ++i) {
             if (held[i])
                 dup2(held[i].get(), i);
@@ -217,6 +235,9 @@ private:
         signal(SIGPIPE, SIG_DFL);
         for (const auto &[name, value] : env_)
             setenv(name.c_str(), value.c_str(), 1);
+        const rlimit files{files_max_, files_max_};
+        if (files_max_ != 0 && setrlimit(RLIMIT_NOFILE, &files) != 0)
+            return;
         if (uid_ != 0 && (setgroups(0, nullptr) != 0 || setgid(gid_t(uid_)) != 0 || setuid(uid_) != 0))
             return;
         execvp(program, argv);
@@ -226,6 +247,8 @@ private:
     std::string program_;
     std::map<std::string, std::string> env_;
     int stdio_[3] = {unset, unset, unset};
+    std::vector<std::pair<int, std::string>> passed_;
+    rlim_t files_max_ = 0;
     uid_t uid_ = 0;
 };
 
