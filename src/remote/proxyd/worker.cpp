@@ -25,7 +25,7 @@ constexpr microseconds tick_interval = std::chrono::seconds{1};
 constexpr int batch_alone = 64;
 constexpr int batch_shared = 4;
 constexpr size_t buffers_kept = 64; // rings that stay mapped for the next who needs one
-constexpr size_t pipe_bytes = 256 << 10;
+constexpr size_t pipe_bytes = 1 << 20;
 constexpr double lag_weight = 0.2; // of the newest in the running mean
 
 } // namespace

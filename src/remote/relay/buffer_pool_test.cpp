@@ -21,7 +21,12 @@ public:
         if (!ring)
             pool_.queue(*this);
     }
-    void done() { pool_.give_back(std::move(ring)); }
+    void done()
+    {
+        EXPECT_TRUE(ring);
+        if (ring)
+            pool_.give_back(std::move(ring));
+    }
     std::unique_ptr<Ring> ring;
     bool takes = true;
 

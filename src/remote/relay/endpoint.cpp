@@ -123,10 +123,17 @@ void Endpoint::widen(size_t bytes) noexcept
         // fails where the user's pipes have too many pages already; they do as they are
         if (fcntl(fd_.get(), F_GETPIPE_SZ) < wish)
             fcntl(fd_.get(), F_SETPIPE_SZ, wish);
-    } else if (kind_ == Kind::socket && getsockopt(fd_.get(), SOL_SOCKET, SO_DOMAIN, &now, &size) == 0 &&
-               now == AF_UNIX && getsockopt(fd_.get(), SOL_SOCKET, SO_SNDBUF, &now, &size) == 0 && now < wish) {
+    } else if (family() == AF_UNIX && getsockopt(fd_.get(), SOL_SOCKET, SO_SNDBUF, &now, &size) == 0 && now < wish) {
         setsockopt(fd_.get(), SOL_SOCKET, SO_SNDBUF, &wish, sizeof wish); // up to net.core.wmem_max
     }
+}
+
+int Endpoint::family() noexcept
+{
+    socklen_t size = sizeof family_;
+    if (family_ < 0 && (kind_ != Kind::socket || getsockopt(fd_.get(), SOL_SOCKET, SO_DOMAIN, &family_, &size) != 0))
+        family_ = 0;
+    return family_;
 }
 
 size_t Endpoint::waiting() const noexcept

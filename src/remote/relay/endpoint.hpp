@@ -61,6 +61,9 @@ public:
 
     // Bytes that can be read from a pipe or socket now. One system call.
     size_t waiting() const noexcept;
+    // Of a socket (AF_UNIX, ...); 0 for others. One system call the first time.
+    int family() noexcept;
+
     // Has the other side ended its stream, whatever may still be left to read? One system call.
     bool ended_by_peer() const noexcept;
 
@@ -79,6 +82,7 @@ private:
     Kind kind_;
     Use use_;
     bool own_nonblocking_ = false; // O_NONBLOCK is set on a description that is ours alone
+    int family_ = -1;              // not asked for yet
     int restore_flags_ = -1;       // the flags to put back on one that is not
 };
 

@@ -5,6 +5,8 @@
 
 #include "remote/relay/lane.hpp"
 
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -280,6 +282,13 @@ void Lane::change_mode() noexcept
     if (state_ != State::flowing || owes())
         return;
     if (mode_ == Mode::copying && may_splice_ && weight_ == weight_max) {
+        // The pages of a unix socket's messages are small, and TCP pays for each: dearer
+        // than a copy.
+        if (!is_straight(source_, sink_) && source_.family() == AF_UNIX && sink_.family() != AF_UNIX) {
+            may_splice_ = false;
+            dear_ = true;
+            return;
+        }
         if (!std::exchange(widened_, true)) {
             source_.widen(widen_to_);
             sink_.widen(widen_to_);

@@ -190,6 +190,7 @@ private:
     bool met_descriptors_ = false;
     bool may_splice_;
     bool widened_ = false;
+    bool dear_ = false; // splicing costs more than copying between these ends
     bool closes_sink_ = false;
 
     // Optimistic: a lane tries before it waits. EAGAIN says otherwise.

@@ -24,7 +24,7 @@ bool Lane::fill_ring()
 {
     if (state_ != State::flowing || !source_ready_ || !has_room())
         return false;
-    size_t limit = allowed(weight_ == weight_max ? copy_max_bulk : copy_max);
+    size_t limit = allowed(weight_ < weight_max ? copy_max : dear_ ? copy_max_dear : copy_max_bulk);
     if (limit == 0 || !take_ring())
         return false;
     Ring::Pieces space = ring_->space(limit);

@@ -12,6 +12,9 @@ namespace sluice::relay {
 // and once reads have been large for a while.
 inline constexpr size_t copy_max = 64 << 10;
 inline constexpr size_t copy_max_bulk = 256 << 10;
+// From a unix socket to TCP, where bulk is copied too: more of it would have left the
+// nearest cache again before it is written.
+inline constexpr size_t copy_max_dear = 32 << 10;
 // From this size on a read counts as large.
 inline constexpr size_t large_read = 16 << 10;
 // What comes in pieces up to this size is taken for messages with pauses in between.

@@ -127,6 +127,7 @@ TEST_F(RatesTest, SmallMessagesPayForWhatTheyAre)
         now_usec += 100;
         turn(*one);
         EXPECT_EQ(take(sink.far).size(), 100u);
+        EXPECT_EQ(one->waits_for(), Lane::Waits::source);
     }
 }
 

@@ -17,11 +17,17 @@ size_t Throttle::allowed(size_t wanted, const Endpoint &source) noexcept
         size_t some = std::min(one_->quantum(), other_ ? other_->quantum() : SIZE_MAX);
         size_t at_once = std::min(one_->available(now), other_ ? other_->available(now) : SIZE_MAX);
         reserved_ = std::min(wanted, some);
-        if (at_once < reserved_)
-            reserved_ = std::min(reserved_, std::max<size_t>(source.waiting(), 1));
+        bool empty = false; // as far as one can see: then a look at it is free
+        if (at_once < reserved_ && source.can_splice_from()) {
+            size_t there = source.waiting();
+            empty = there == 0;
+            reserved_ = std::min(reserved_, std::max<size_t>(there, 1));
+        }
         at_ = one_->reserve(reserved_, now);
         if (other_)
             at_ = std::max(at_, other_->reserve(reserved_, now));
+        if (empty)
+            at_ = now;
     }
     blocked_ = at_ > now;
     return blocked_ ? 0 : std::min(reserved_, wanted);
