@@ -96,8 +96,8 @@ bool is_local_shortage(int code)
 Connection::Connection(Worker &worker, std::shared_ptr<Service> service, std::shared_ptr<const Settings> settings,
                        UniqueFd client, const SocketAddress &address)
     : worker_(worker), id_(worker.shared().next_connection_id++), service_(std::move(service)),
-      settings_(std::move(settings)), peer_(peer_of(client.get(), address)), client_(std::move(client)),
-      client_fd_(client_.get()), accepted_usec_(monotonic_usec())
+      settings_(std::move(settings)), peer_(peer_of(client.get(), address)), client_is_unix_(peer_.is_unix()),
+      client_(std::move(client)), client_fd_(client_.get()), accepted_usec_(monotonic_usec())
 {}
 
 Connection::~Connection() = default;
@@ -297,14 +297,20 @@ void Connection::relay(UniqueFd upstream, size_t index)
     upstream_ = index;
     upstream_fd_ = upstream.get();
 
+    bool upstream_is_unix = std::holds_alternative<UnixPath>(upstreams().address(index)) ||
+                            std::holds_alternative<UnixAbstract>(upstreams().address(index));
     buffers_ = worker_.buffers(service_->name(), config.limits);
     relay::PumpConfig pump;
     for (relay::LaneConfig *lane : {&pump.up, &pump.down}) {
         lane->buffers = buffers_.get();
         lane->pipes = &worker_.pipes();
         lane->may_splice = config.splice;
-        lane->descriptors = descriptors_of(config.pass_fds);
     }
+    if (client_is_unix_)
+        pump.up.descriptors = descriptors_of(config.pass_fds);
+    if (upstream_is_unix)
+        pump.down.descriptors = descriptors_of(config.pass_fds);
+    pump.client_first = true;
     own_rate_up_ = own_rate(config.limits.connection_rate_up);
     own_rate_down_ = own_rate(config.limits.connection_rate_down);
     pump.up.rates[0] = settings_->rate_up.get();
@@ -315,8 +321,8 @@ void Connection::relay(UniqueFd upstream, size_t index)
     pump.idle_timeout = config.timeouts.idle;
     pump.fin_timeout = config.timeouts.half_closed;
     pump.stuck_timeout = config.timeouts.fin;
-    pump_.emplace(worker_.loop(), pump, relay::Endpoint::socket(std::move(client_), client_end), std::nullopt,
-                  relay::Endpoint::socket(std::move(upstream), upstream_end));
+    pump_.emplace(worker_.loop(), std::move(pump), relay::Endpoint::socket(std::move(client_), client_end),
+                  std::nullopt, relay::Endpoint::socket(std::move(upstream), upstream_end));
     pump_->start(*this);
 }
 

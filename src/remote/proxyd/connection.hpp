@@ -82,7 +82,8 @@ private:
     bool entered_ = false, settled_ = false;
     Peer peer_;
     std::unique_ptr<SocketAddress> claimed_destination_; // from a PROXY header
-    bool claimed_ = false;                               // peer_ is what a PROXY header says
+    const bool client_is_unix_;
+    bool claimed_ = false; // peer_ is what a PROXY header says
 
     UniqueFd client_;
     int client_fd_ = -1, upstream_fd_ = -1; // also when the pump has them
