@@ -192,6 +192,63 @@ TEST_F(SluicedLimits, AQuietConnectionEndsByItsTimeout)
     EXPECT_TRUE(closed_without_a_byte(pair.server.get()));
 }
 
+TEST_F(SluicedLimits, WhatNobodyTakesAfterItsSourceHasEndedIsBounded)
+{
+    serve("[service.timeouts]\nfin = \"100ms\"\n");
+    Pair pair = connect();
+    Traffic traffic;
+    Feed &up = traffic.feed(pair.client.get(), 64 << 20);
+    ASSERT_TRUE(traffic.run_until([&] { return up.blocked && up.bytes > 0; }));
+    traffic.close(pair.client);
+    EXPECT_TRUE(eventually([&] { return daemon_->child().errors().find("fin-timeout") != std::string::npos; }));
+}
+
+// A peer that is stopped (SIGSTOP) or just does not read: it costs no CPU, little memory,
+// and nobody else anything.
+TEST_F(SluicedLimits, APeerThatHasStoppedHoldsNobodyUp)
+{
+    serve("");
+    const long before_kib = daemon_->child().rss_peak_kib();
+    std::vector<Pair> stopped;
+    Traffic traffic;
+    std::vector<Feed *> feeds;
+    for (int i = 0; i < 10; ++i) {
+        stopped.push_back(connect());
+        feeds.push_back(&traffic.feed(stopped.back().client.get(), 64 << 20));
+    }
+    ASSERT_TRUE(traffic.run_until([&] {
+        return std::all_of(feeds.begin(), feeds.end(),
+                           [](const Feed *feed) { return feed->blocked && feed->bytes > 0; });
+    }));
+    expect_idle();
+    Pair other = connect();
+    Feed &up = traffic.feed(other.client.get(), 32 << 20);
+    Drain &arrived = traffic.drain(other.server.get(), up.pattern);
+    EXPECT_TRUE(traffic.run_until([&] { return arrived.bytes == 32 << 20; }));
+    EXPECT_TRUE(arrived.intact);
+    if (!sanitized) {
+        EXPECT_LT(daemon_->child().rss_peak_kib() - before_kib, 10 * 1024);
+    }
+}
+
+// Records that cannot be written are no reason to end, to wait or to spin.
+TEST_F(SluicedLimits, AFullDiskBehindTheLogIsNoReasonToStop)
+{
+    std::ofstream(folder_ / "sluiced.toml") << "[[service]]\nname = \"front\"\nlisten = \"systemd:front\"\nconnect = \""
+                                            << upstream_.address() << "\"\nlog-connections = \"all\"\n";
+    daemon_ = std::make_unique<Sluiced>(std::vector<std::string>{"--config", folder_ / "sluiced.toml"});
+    UniqueFd full = open_file("/dev/full", O_WRONLY);
+    daemon_->command().pass(front_.fd(), "front").errors(full.get());
+    ASSERT_TRUE(daemon_->start());
+    for (int i = 0; i < 50; ++i) {
+        Pair pair = connect();
+        ASSERT_EQ(send(pair.client.get(), "x", 1, 0), 1);
+        char got;
+        ASSERT_EQ(recv(pair.server.get(), &got, 1, 0), 1);
+    }
+    expect_idle();
+}
+
 TEST_F(SluicedLimits, OutOfDescriptorsItPausesSaysSoOnceAndRecovers)
 {
     serve("wait-for-upstream = \"60s\"\n");

@@ -14,7 +14,21 @@
 
 #include "util/base/clock.hpp"
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SLUICE_TEST_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SLUICE_TEST_SANITIZED 1
+#endif
+#endif
+
 namespace sluice::test {
+
+#ifdef SLUICE_TEST_SANITIZED
+inline constexpr bool sanitized = true; // memory figures say nothing then
+#else
+inline constexpr bool sanitized = false;
+#endif
 
 // How long a test waits for something that should take milliseconds. A number of
 // seconds in SLUICE_TEST_PATIENCE says otherwise: for a slow tool around the program,

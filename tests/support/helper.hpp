@@ -15,21 +15,7 @@
 #include "relay_session.hpp"
 #include "traffic.hpp"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SLUICE_TEST_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SLUICE_TEST_SANITIZED 1
-#endif
-#endif
-
 namespace sluice::test {
-
-#ifdef SLUICE_TEST_SANITIZED
-inline constexpr bool sanitized = true; // memory figures say nothing then
-#else
-inline constexpr bool sanitized = false;
-#endif
 
 // Exit codes of the helper's contract.
 namespace exit_code {

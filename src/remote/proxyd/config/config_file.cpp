@@ -221,7 +221,10 @@ tl::expected<Config, std::vector<Problem>> read_config(const std::string &path,
     auto text = read_file(path);
     if (!text) {
         // what the drop-ins lack without it is of no interest
-        return tl::unexpected(std::vector{Problem{{path, 0, 0}, text.error().message}});
+        std::vector<Problem> problems(1);
+        problems.front().place.file = path;
+        problems.front().message = text.error().message;
+        return tl::unexpected(std::move(problems));
     }
     reading.add(*text, path);
     std::string folder = path + ".d";
