@@ -101,6 +101,9 @@ tl::expected<void, std::vector<std::string>> Daemon::apply(Config config)
     auto files = plan_files(config, sockets, raise_file_limit());
     if (!files)
         return tl::unexpected(std::vector{files.error().message});
+    auto copies = copy_for_workers(*bindings, config.workers);
+    if (!copies)
+        return tl::unexpected(std::vector{copies.error().message});
     std::vector<Listener> admin;
     for (const Binding &binding : (*bindings)[Listeners::admin]) {
         auto copy = binding.listener->share();
@@ -157,7 +160,7 @@ tl::expected<void, std::vector<std::string>> Daemon::apply(Config config)
     }
     if (workers_.empty())
         make_workers();
-    serve_all();
+    serve_all(std::move(*copies));
     idle_timer_.update(config_.exit_idle_time.count() > 0 ? config_.exit_idle_time : parked);
     return {};
 }
@@ -169,13 +172,33 @@ void Daemon::make_workers()
         workers_.push_back(std::make_unique<WorkerThread>(main_, i, config_.workers, shared_, pipes));
 }
 
-void Daemon::serve_all()
+Result<std::vector<Daemon::Copies>> Daemon::copy_for_workers(const Listeners::Set &bindings, unsigned workers)
 {
-    on_every_worker([this](Worker &worker) {
+    std::vector<Copies> copies(workers);
+    for (Copies &one : copies) {
+        for (const auto &[owner, list] : bindings) {
+            if (owner == Listeners::admin)
+                continue; // the main loop's
+            for (const Binding &binding : list) {
+                auto copy = binding.listener->share();
+                if (!copy)
+                    return tl::unexpected(copy.error());
+                one[owner].push_back(std::move(*copy));
+            }
+        }
+    }
+    return copies;
+}
+
+void Daemon::serve_all(std::vector<Copies> copies)
+{
+    size_t next = 0;
+    on_every_worker([&](Worker &worker) {
+        Copies &own = copies[next++];
         worker.forget_services();
         for (const auto &[name, service] : services_) {
-            for (const Binding &binding : bindings_[name])
-                worker.serve(service, *binding.listener);
+            for (Listener &listener : own[name])
+                worker.serve(service, std::move(listener));
         }
     });
 }

@@ -54,7 +54,10 @@ public:
 private:
     tl::expected<void, std::vector<std::string>> apply(Config config);
     void make_workers();
-    void serve_all();
+    // The sockets of each service, for one worker.
+    using Copies = std::map<std::string, std::vector<Listener>>;
+    static Result<std::vector<Copies>> copy_for_workers(const Listeners::Set &bindings, unsigned workers);
+    void serve_all(std::vector<Copies> copies);
     void on_every_worker(const std::function<void(Worker &)> &call);
     void watch_room(Service &service);
     uint64_t active() const;

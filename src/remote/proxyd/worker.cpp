@@ -46,13 +46,10 @@ Worker::~Worker()
 
 // --- accepting -----------------------------------------------------------------------
 
-void Worker::serve(const std::shared_ptr<Service> &service, const Listener &listener)
+void Worker::serve(const std::shared_ptr<Service> &service, Listener listener)
 {
-    auto copy = listener.share();
-    if (!copy)
-        throw std::system_error(copy.error().code, std::generic_category(), "dup");
     int on = 1;
-    for (const UniqueFd &fd : copy->fds()) // accepted ones inherit it
+    for (const UniqueFd &fd : listener.fds()) // accepted ones inherit it
         setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     Served &served = served_[service->name()];
     served.service = service;
@@ -70,7 +67,7 @@ void Worker::serve(const std::shared_ptr<Service> &service, const Listener &list
     };
     Acceptor::Limits limits;
     limits.batch = alone_ ? batch_alone : batch_shared;
-    served.acceptors.push_back(std::make_unique<Acceptor>(loop_, std::move(*copy), std::move(callbacks), limits));
+    served.acceptors.push_back(std::make_unique<Acceptor>(loop_, std::move(listener), std::move(callbacks), limits));
 }
 
 void Worker::forget_services()

@@ -44,9 +44,8 @@ public:
     Worker &operator=(const Worker &) = delete;
     ~Worker();
 
-    // Accept for a service from copies of a listener's sockets. What is wanted for lack
-    // of descriptors is an error of std::system_error.
-    void serve(const std::shared_ptr<Service> &service, const Listener &listener);
+    // Accept for a service; `listener` is this worker's own copy.
+    void serve(const std::shared_ptr<Service> &service, Listener listener);
     void forget_services();
     void hold_all();
     void release_all();
