@@ -12,6 +12,7 @@
 sluiced=${SLUICE_SLUICED:?the path of sluiced}
 cli=${SLUICE_CLI:?the path of sluice}
 
+lab_isolate "$@"
 lab_need socat curl python3
 lab_open
 lab_failed()
