@@ -232,7 +232,6 @@ void Daemon::reload(const Load &load)
     }
     if (errors.empty()) {
         ++reloads_;
-        last_reload_error_.clear();
         log_.record(Priority::info, message_id::reloaded, format(_("reloaded: {} services"), services_.size()));
     } else {
         ++reloads_failed_;

@@ -40,9 +40,10 @@ struct Gathering {
 void add(DaemonStatus &status, WorkerReport report)
 {
     status.workers.push_back(std::move(report.worker));
-    for (const auto &[name, live] : report.live) {
+    for (const auto &entry : report.live) {
+        const WorkerReport::Live &live = entry.second;
         auto service = std::find_if(status.services.begin(), status.services.end(),
-                                    [&](const ServiceStatus &one) { return one.name == name; });
+                                    [&](const ServiceStatus &one) { return one.name == entry.first; });
         if (service == status.services.end())
             continue;
         service->bytes_up += live.moved.up;

@@ -82,7 +82,7 @@ int serve(const Options &options)
     if (!config) {
         for (const Problem &problem : config.error())
             log.record(Priority::error, message_id::none, to_string(problem));
-        return EX_CONFIG;
+        return options.config_path.empty() ? EX_USAGE : EX_CONFIG;
     }
     Signals signals;
     auto passed = take_passed_sockets();
