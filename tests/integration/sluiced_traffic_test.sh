@@ -16,7 +16,7 @@ lab_cpu_of=${SLUICE_CPU_OF:-}
 mib=64
 
 lab_isolate "$@"
-lab_need socat
+lab_need socat python3
 lab_open
 lab_failed()
 {
@@ -36,6 +36,7 @@ lab_memcached_start
 lab_nbdkit_start "$lab/www/image"
 lab_nginx_start "$lab/www"
 
+pg_port=$(lab_free_port) web_port=$(lab_free_port)
 # PostgreSQL's client makes the name of the socket from the port.
 cat >"$lab/sluiced.toml" <<CONFIG
 [daemon]
@@ -46,7 +47,7 @@ listen = "$lab/front-libvirt"
 connect = "$lab_socket"
 [[service]]
 name = "postgres"
-listen = ["$lab/pg/.s.PGSQL.5432", "tcp:127.0.0.1:25432"]
+listen = ["$lab/pg/.s.PGSQL.5432", "tcp:127.0.0.1:$pg_port"]
 connect = "$lab_postgres/.s.PGSQL.5432"
 [[service]]
 name = "redis"
@@ -62,7 +63,7 @@ listen = "$lab/front-nbd"
 connect = "$lab_nbdkit"
 [[service]]
 name = "web"
-listen = "tcp:127.0.0.1:28443"
+listen = "tcp:127.0.0.1:$web_port"
 connect = "$lab_nginx"
 CONFIG
 lab_daemon sluiced "$sluiced" --config "$lab/sluiced.toml"
@@ -86,7 +87,7 @@ check()
 
 cat >"$lab/checks.sh" <<CHECKS
 set -eu
-lab=$lab lab_pool=$lab_pool
+lab=$lab lab_pool=$lab_pool pg_port=$pg_port web_port=$web_port
 uri='$lab_local?socket=$lab/front-libvirt'
 CHECKS
 cat >>"$lab/checks.sh" <<'CHECKS'
@@ -119,7 +120,7 @@ postgres_unix()
 }
 postgres_tcp_each_its_own_connection()
 {
-    pgbench -h 127.0.0.1 -p 25432 -U lab -C -S -c 4 -t 50 postgres | tee "$lab/pgbench"
+    pgbench -h 127.0.0.1 -p "$pg_port" -U lab -C -S -c 4 -t 50 postgres | tee "$lab/pgbench"
     grep -q 'number of transactions actually processed: 200/200' "$lab/pgbench"
 }
 # A result of tens of megabytes, summed at both ends.
@@ -161,18 +162,18 @@ nbdcopy_writes()
 }
 web()
 {
-    curl -sS --cacert "$lab/nginx.pem" --resolve localhost:28443:127.0.0.1 "$@"
+    curl -sS --cacert "$lab/nginx.pem" --resolve "localhost:$web_port:127.0.0.1" "$@"
 }
 tls_keeps_alive()
 {
-    web "https://localhost:28443/[0-199]" -w '%{num_connects}\n' >"$lab/pages"
+    web "https://localhost:$web_port/[0-199]" -w '%{num_connects}\n' >"$lab/pages"
     [ "$(grep -c '^file' "$lab/pages")" -eq 200 ]
     # one connection in all
     [ "$(grep -cx '[1-9]' "$lab/pages")" -eq 1 ]
 }
 tls_downloads()
 {
-    for i in 1 2 3 4; do web https://localhost:28443/image | cmp - "$lab/www/image" & done
+    for i in 1 2 3 4; do web "https://localhost:$web_port/image" | cmp - "$lab/www/image" & done
     for i in 1 2 3 4; do wait -n; done
 }
 CHECKS

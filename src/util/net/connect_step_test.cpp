@@ -69,12 +69,12 @@ TEST_F(Connect, WhatWasBegunIsFinished)
 TEST_F(Connect, OneAddressTakesOneDescriptor)
 {
     TcpServer server(5);
-    EXPECT_EQ(in_child([&] {
+    EXPECT_EQ(in_child([own_loop = loop, name = server.name, at = server.address, how = options]() mutable {
                   UniqueFd next(dup(0));
                   rlimit files{static_cast<rlim_t>(next.get()) + 1, static_cast<rlim_t>(next.get()) + 1};
                   next.reset();
                   setrlimit(RLIMIT_NOFILE, &files);
-                  auto result = run(loop, connect_to_any(loop, server.name, {server.address}, options));
+                  auto result = run(own_loop, connect_to_any(own_loop, name, {at}, how));
                   return result ? 0 : 1;
               }),
               0);

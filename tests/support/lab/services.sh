@@ -4,6 +4,7 @@
 # Part of lab.sh, sourced by those that want it: real daemons for a proxy to stand in front
 # of, each on a unix socket in $lab, with nothing of the host's configuration or data.
 #
+#   lab_free_port          prints one
 #   lab_postgres_start     PostgreSQL; $lab_postgres is its socket's folder
 #   lab_redis_start        $lab_redis, its socket
 #   lab_memcached_start    $lab_memcached
@@ -27,6 +28,12 @@ lab_need()
 lab_listens()
 {
     socat -u OPEN:/dev/null "UNIX-CONNECT:$1" 2>/dev/null
+}
+
+# A port of the loopback interface that nobody uses just now.
+lab_free_port()
+{
+    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
 
 # PostgreSQL will not run as root: its own user stands in then.
