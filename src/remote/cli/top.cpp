@@ -7,7 +7,6 @@
 #include <csignal>
 #include <optional>
 
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "remote/cli/admin_client.hpp"
@@ -16,6 +15,7 @@
 #include "remote/cli/status_model.hpp"
 #include "remote/cli/terminal.hpp"
 #include "remote/cli/top_view.hpp"
+#include "util/base/signals.hpp"
 #include "util/base/units.hpp"
 #include "util/glib/owners.hpp"
 #include "util/net/format.hpp"
@@ -31,12 +31,7 @@ public:
         : loop_(std::move(loop)), client_(std::move(client)), now_(std::move(first)),
           terminal_(loop_, std::move(output), [this](std::string_view text) { typed(text); })
     {
-        sigset_t set;
-        sigemptyset(&set);
-        for (int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP, SIGCONT})
-            sigaddset(&set, number);
-        sigprocmask(SIG_BLOCK, &set, nullptr);
-        signals_.reset(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+        signals_ = take_signals({SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP, SIGCONT});
         signal_watch_ = loop_.watch(signals_.get(), SLUICE_EVENT_READABLE, [this](int) { signalled(); });
         tick_ = loop_.every(interval, [this] { ask(); });
     }
@@ -71,9 +66,7 @@ private:
 
     void signalled()
     {
-        signalfd_siginfo info;
-        while (read(signals_.get(), &info, sizeof info) == sizeof info) {
-            const int number = static_cast<int>(info.ssi_signo);
+        while (const int number = next_signal(signals_.get())) {
             if (number == SIGTSTP)
                 suspend();
             else if (number == SIGWINCH || number == SIGCONT)

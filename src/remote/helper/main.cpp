@@ -4,7 +4,6 @@
 // then lets a Pump do the rest, and turns what came of it into an exit status.
 
 #include <fcntl.h>
-#include <sys/signalfd.h>
 
 #include <clocale>
 #include <csignal>
@@ -20,6 +19,7 @@
 #include "remote/relay/pump.hpp"
 #include "util/async/task.hpp"
 #include "util/base/clock.hpp"
+#include "util/base/signals.hpp"
 #include "util/glib/i18n.hpp"
 #include "util/net/connect.hpp"
 #include "util/net/libvirt_uri.hpp"
@@ -65,16 +65,9 @@ class Signals {
 public:
     explicit Signals(Loop &loop)
     {
-        sigset_t set;
-        sigemptyset(&set);
-        for (int number : {SIGTERM, SIGINT, SIGHUP})
-            sigaddset(&set, number);
-        sigprocmask(SIG_BLOCK, &set, nullptr);
-        fd_.reset(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
         watch_ = loop.watch(fd_.get(), SLUICE_EVENT_READABLE, [this, &loop](int) {
-            signalfd_siginfo info;
-            if (read(fd_.get(), &info, sizeof info) == sizeof info)
-                caught_ = static_cast<int>(info.ssi_signo);
+            if (int number = next_signal(fd_.get()))
+                caught_ = number;
             loop.quit();
         });
     }
@@ -94,7 +87,7 @@ public:
     }
 
 private:
-    UniqueFd fd_;
+    UniqueFd fd_ = take_signals({SIGTERM, SIGINT, SIGHUP});
     Handle watch_;
     int caught_ = 0;
 };

@@ -121,7 +121,7 @@ bool Connection::expects_header() const
 
 void Connection::admit_and_connect()
 {
-    if (settings_->config.access.needs_groups() && !claimed_ && !load_groups(client_fd_, peer_))
+    if (settings_->config.access.needs_groups() && !claimed_destination_ && !load_groups(client_fd_, peer_))
         return refuse(Rejection::access, _("its groups cannot be found out"));
     if (auto rejection = service_->enter(peer_, *settings_))
         return refuse(*rejection);
@@ -131,8 +131,6 @@ void Connection::admit_and_connect()
     if (try_at_once())
         return;
     watch_client();
-    if (state_ == State::ended)
-        return;
     // the task that has read the header is this function's caller and goes on with it
     if (task_)
         return;
@@ -182,7 +180,6 @@ Task<Result<void>> Connection::read_header()
     peer_.address = header.source;
     peer_.credentials = header.credentials;
     claimed_destination_ = std::make_unique<SocketAddress>(header.destination);
-    claimed_ = true;
     co_return Result<void>{};
 }
 
@@ -353,12 +350,13 @@ void Connection::settle()
 void Connection::refuse(Rejection reason, const std::string &why)
 {
     service_->count_rejected(reason);
-    std::string text = format(_("service {}: {} is refused ({})"), service_->name(), describe(peer_), word(reason));
+    std::string who = describe(peer_);
+    std::string text = format(_("service {}: {} is refused ({})"), service_->name(), who, word(reason));
     if (!why.empty())
         text += ": " + why;
     worker_.shared().log.record(
         Priority::warning, reason == Rejection::limit ? message_id::limit : message_id::connection_refused, text,
-        {{"SLUICE_SERVICE", service_->name()}, {"SLUICE_PEER", describe(peer_)}, {"SLUICE_REASON", word(reason)}});
+        {{"SLUICE_SERVICE", service_->name()}, {"SLUICE_PEER", who}, {"SLUICE_REASON", word(reason)}});
     state_ = State::ended;
     client_.reset();
     service_->unreserve();

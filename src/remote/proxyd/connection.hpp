@@ -66,7 +66,6 @@ private:
 
     void pump_ended(const relay::Outcome &outcome) override;
     void record_end(Closing reason, const std::string &why) const;
-    std::string who() const;
 
     const Upstreams &upstreams() const noexcept { return *settings_->upstreams; }
     Upstreams &upstreams() noexcept { return *settings_->upstreams; }
@@ -81,9 +80,8 @@ private:
     State state_ = State::connecting;
     bool entered_ = false, settled_ = false;
     Peer peer_;
-    std::unique_ptr<SocketAddress> claimed_destination_; // from a PROXY header
+    std::unique_ptr<SocketAddress> claimed_destination_; // if peer_ is what a PROXY header says
     const bool client_is_unix_;
-    bool claimed_ = false; // peer_ is what a PROXY header says
 
     UniqueFd client_;
     int client_fd_ = -1, upstream_fd_ = -1; // also when the pump has them

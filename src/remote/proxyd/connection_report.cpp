@@ -70,11 +70,6 @@ double seconds(int64_t usec)
 
 } // namespace
 
-std::string Connection::who() const
-{
-    return describe(peer_);
-}
-
 Service::Moved Connection::moved() const noexcept
 {
     Service::Moved moved;
@@ -92,7 +87,7 @@ ConnectionStatus Connection::status(int64_t now_usec) const
     ConnectionStatus status;
     status.id = id_;
     status.service = service_->name();
-    status.peer = who();
+    status.peer = describe(peer_);
     status.upstream = upstream_ == SIZE_MAX ? "" : upstreams().name(upstream_);
     switch (state_) {
     case State::header:
@@ -131,8 +126,9 @@ void Connection::record_end(Closing reason, const std::string &why) const
     int64_t now = monotonic_usec();
     Service::Moved moved = this->moved();
     const char *upstream = upstream_ == SIZE_MAX ? "" : upstreams().name(upstream_);
+    std::string who = describe(peer_);
     std::string message =
-        format(_("service {}: {} to {}: {}, {} bytes up, {} down, {:.6f} s"), service_->name(), who(),
+        format(_("service {}: {} to {}: {}, {} bytes up, {} down, {:.6f} s"), service_->name(), who,
                *upstream ? upstream : "-", word(reason), moved.up, moved.down, seconds(now - accepted_usec_));
     if (!why.empty())
         message += ": " + why;
@@ -146,7 +142,7 @@ void Connection::record_end(Closing reason, const std::string &why) const
     log.record(priority, kind, std::move(message),
                {{"SLUICE_SERVICE", service_->name()},
                 {"SLUICE_CONNECTION", std::to_string(id_)},
-                {"SLUICE_PEER", who()},
+                {"SLUICE_PEER", who},
                 {"SLUICE_UPSTREAM", upstream},
                 {"SLUICE_BYTES_UP", std::to_string(moved.up)},
                 {"SLUICE_BYTES_DOWN", std::to_string(moved.down)},

@@ -60,6 +60,7 @@ private:
     void serve_all(std::vector<Copies> copies);
     void on_every_worker(const std::function<void(Worker &)> &call);
     void watch_room(Service &service);
+    Result<Service *> find_service(const std::string &name) const;
     uint64_t active() const;
     void end();
     void check_idle();

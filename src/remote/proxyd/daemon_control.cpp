@@ -104,22 +104,22 @@ void Daemon::snapshot(bool with_connections, std::function<void(DaemonStatus)> d
     }
 }
 
+Result<Service *> Daemon::find_service(const std::string &name) const
+{
+    auto found = services_.find(name);
+    if (found == services_.end())
+        return fail(ENOENT, format(_("no service is named \"{}\""), name));
+    return found->second.get();
+}
+
 Result<void> Daemon::drain(const std::string &service)
 {
-    auto found = services_.find(service);
-    if (found == services_.end())
-        return fail(ENOENT, format(_("no service is named \"{}\""), service));
-    found->second->drain();
-    return {};
+    return find_service(service).map([](Service *found) { found->drain(); });
 }
 
 Result<void> Daemon::resume(const std::string &service)
 {
-    auto found = services_.find(service);
-    if (found == services_.end())
-        return fail(ENOENT, format(_("no service is named \"{}\""), service));
-    found->second->resume();
-    return {};
+    return find_service(service).map([](Service *found) { found->resume(); });
 }
 
 void Daemon::close_connection(uint64_t id, std::function<void(Result<void>)> done)

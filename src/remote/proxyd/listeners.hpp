@@ -43,9 +43,6 @@ public:
     // Names of passed sockets that `set` does not use.
     std::vector<std::string> unused(const Set &set) const;
 
-    // Was this one handed over by name, or for want of a name?
-    bool any_passed() const noexcept { return !passed_.empty(); }
-
 private:
     struct Passed {
         std::string name;

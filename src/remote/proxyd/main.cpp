@@ -3,7 +3,6 @@
 // sluiced: reads what it is told, takes the sockets that were passed in, and lets a
 // Daemon do the rest on the main loop, with signals and the admin socket beside it.
 
-#include <sys/signalfd.h>
 #include <sysexits.h>
 
 #include <clocale>
@@ -19,6 +18,7 @@
 #include "remote/proxyd/config/config_file.hpp"
 #include "remote/proxyd/config/options.hpp"
 #include "remote/proxyd/daemon.hpp"
+#include "util/base/signals.hpp"
 #include "util/glib/i18n.hpp"
 #include "util/net/activation.hpp"
 #include "util/net/format.hpp"
@@ -34,28 +34,17 @@ namespace {
 // Signals as events of the loop. Blocked before any thread is there, so that none gets them.
 class Signals {
 public:
-    Signals()
-    {
-        sigset_t set;
-        sigemptyset(&set);
-        for (int number : {SIGTERM, SIGINT, SIGHUP})
-            sigaddset(&set, number);
-        sigprocmask(SIG_BLOCK, &set, nullptr);
-        fd_.reset(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-    }
-
     void watch(Loop &loop, std::function<void()> stop, std::function<void()> reload)
     {
         watch_ = loop.watch(fd_.get(), SLUICE_EVENT_READABLE,
                             [this, stop = std::move(stop), reload = std::move(reload)](int) {
-                                signalfd_siginfo info;
-                                while (read(fd_.get(), &info, sizeof info) == sizeof info)
-                                    info.ssi_signo == SIGHUP ? reload() : stop();
+                                while (int number = next_signal(fd_.get()))
+                                    number == SIGHUP ? reload() : stop();
                             });
     }
 
 private:
-    UniqueFd fd_;
+    UniqueFd fd_ = take_signals({SIGTERM, SIGINT, SIGHUP});
     Handle watch_;
 };
 

@@ -2,39 +2,12 @@
 #include "remote/proxyd/upstreams.hpp"
 
 #include <algorithm>
-#include <cstring>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-
-#include "util/base/parse.hpp"
 #include "util/base/printable.hpp"
+#include "util/net/resolve.hpp"
 
 namespace sluice::proxyd {
 namespace {
-
-// Numbers alone; a scope or a name is for the resolver.
-std::optional<SocketAddress> numeric(const TcpAddress &tcp)
-{
-    auto port = parse_number<uint16_t>(tcp.service, 0, UINT16_MAX);
-    if (!port)
-        return std::nullopt;
-    SocketAddress at;
-    sockaddr_in v4{};
-    sockaddr_in6 v6{};
-    if (inet_pton(AF_INET, tcp.host.c_str(), &v4.sin_addr) == 1) {
-        v4.sin_family = AF_INET;
-        v4.sin_port = htons(*port);
-        std::memcpy(&at.storage, &v4, at.size = sizeof v4);
-    } else if (inet_pton(AF_INET6, tcp.host.c_str(), &v6.sin6_addr) == 1) {
-        v6.sin6_family = AF_INET6;
-        v6.sin6_port = htons(*port);
-        std::memcpy(&at.storage, &v6, at.size = sizeof v6);
-    } else {
-        return std::nullopt;
-    }
-    return at;
-}
 
 std::optional<SocketAddress> direct_address(const Address &address)
 {
@@ -44,7 +17,7 @@ std::optional<SocketAddress> direct_address(const Address &address)
         return to_socket_address(*abstract);
     if (const auto *vsock = std::get_if<VsockAddress>(&address))
         return to_socket_address(*vsock);
-    return numeric(std::get<TcpAddress>(address));
+    return numeric_address(std::get<TcpAddress>(address));
 }
 
 } // namespace

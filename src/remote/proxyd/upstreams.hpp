@@ -30,7 +30,6 @@ public:
     // nullopt when all were tried.
     std::optional<size_t> next(Turn &turn, int64_t now_usec);
 
-    size_t size() const noexcept { return list_.size(); }
     const Address &address(size_t index) const noexcept { return list_[index].address; }
     const char *name(size_t index) const noexcept { return list_[index].name.c_str(); }
     // Where it is, if that is known without a name server.

@@ -150,6 +150,14 @@ bool is_numeric(const TcpAddress &address)
     return host && is_number(address.service);
 }
 
+std::optional<SocketAddress> numeric_address(const TcpAddress &address)
+{
+    if (!is_numeric(address) || address.host.find('%') != std::string::npos)
+        return std::nullopt;
+    auto found = look_up(address, AI_NUMERICHOST);
+    return found ? std::optional(found->front()) : std::nullopt;
+}
+
 Task<Result<std::vector<SocketAddress>>> resolve(Loop loop, TcpAddress address, int64_t deadline_usec)
 {
     if (auto fault = scope_fault(address))

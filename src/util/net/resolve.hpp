@@ -5,6 +5,7 @@
 // to be tried (getaddrinfo's, RFC 6724). Numbers are converted on the spot; names are
 // looked up in a thread, so that the loop runs on however long a name server takes.
 
+#include <optional>
 #include <vector>
 
 #include "util/async/task.hpp"
@@ -17,6 +18,8 @@ inline constexpr int name_not_found = EADDRNOTAVAIL;
 
 // Are host and service both numbers, so that no look-up is needed?
 bool is_numeric(const TcpAddress &address);
+// Then its one address. Not where there is a scope: which interface that is may change.
+std::optional<SocketAddress> numeric_address(const TcpAddress &address);
 
 // Codes: name_not_found, EAGAIN (a name server did not answer), ETIMEDOUT (nor did
 // anybody by `deadline_usec`, monotonic), ENODEV (no interface of the scope's name),
