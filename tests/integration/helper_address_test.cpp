@@ -29,10 +29,12 @@ protected:
     static Command with_mount(const std::string &ours, const std::string &place,
                               const std::vector<std::string> &arguments)
     {
-        return Command(std::vector<std::string>{"unshare", "-m", "sh", "-c",
-                                                "mount --bind \"$0\" \"$1\" && shift && exec \"$@\"", ours, place,
-                                                helper_path()} +
-                       arguments)
+        return Command(
+                   std::vector<std::string>{"unshare", "-m", "sh", "-c",
+                                            "[ -e \"$1\" ] || { mount -t tmpfs none \"${1%/*}\" && mkdir \"$1\"; } && "
+                                            "mount --bind \"$0\" \"$1\" && shift && exec \"$@\"",
+                                            ours, place, helper_path()} +
+                   arguments)
             .env("LC_ALL", "C.UTF-8");
     }
 
@@ -324,8 +326,8 @@ TEST_F(HelperLibvirt, SessionDaemonIsStartedWithoutOurDescriptors)
 TEST_F(HelperAddress, SystemSockets)
 {
     const std::string place = "/run/libvirt";
-    if (!std::filesystem::exists(place) || !mount_namespaces_work())
-        GTEST_SKIP() << "no " << place << " here, or no mount namespaces";
+    if (!mount_namespaces_work())
+        GTEST_SKIP() << "no mount namespaces";
     const auto inside = [&](const std::vector<std::string> &arguments) {
         return with_mount(dir.path().string(), place, arguments).env("VIRTD_PATH", dir / "daemons");
     };
