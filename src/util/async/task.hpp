@@ -63,7 +63,7 @@ struct TaskPromiseBase {
 template <class T>
 struct TaskPromise : TaskPromiseBase {
     Task<T> get_return_object() noexcept;
-    template <class U>
+    template <class U = T> // so that `co_return {}` makes a T
     void return_value(U &&result)
     {
         value.emplace(std::forward<U>(result));
