@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "remote/proxyd/config/nearest.hpp"
+#include "util/base/nearest.hpp"
 #include "util/base/printable.hpp"
 #include "util/net/format.hpp"
 

@@ -13,9 +13,9 @@
 
 #include "remote/proxyd/config/check.hpp"
 #include "remote/proxyd/config/keys.hpp"
-#include "remote/proxyd/config/nearest.hpp"
 #include "remote/proxyd/config/reading.hpp"
 #include "remote/proxyd/config/toml_value.hpp"
+#include "util/base/nearest.hpp"
 #include "util/base/printable.hpp"
 #include "util/base/unique_fd.hpp"
 #include "util/net/format.hpp"

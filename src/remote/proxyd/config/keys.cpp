@@ -6,7 +6,7 @@
 
 #include "remote/proxyd/config/address_fields.hpp"
 #include "remote/proxyd/config/key_table.hpp"
-#include "remote/proxyd/config/nearest.hpp"
+#include "util/base/nearest.hpp"
 #include "util/base/printable.hpp"
 #include "util/net/format.hpp"
 

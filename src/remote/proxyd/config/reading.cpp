@@ -6,8 +6,8 @@
 #include <grp.h>
 #include <pwd.h>
 
-#include "remote/proxyd/config/nearest.hpp"
 #include "remote/proxyd/config/time_span.hpp"
+#include "util/base/nearest.hpp"
 #include "util/base/parse.hpp"
 #include "util/base/printable.hpp"
 #include "util/base/units.hpp"

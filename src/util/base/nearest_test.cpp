@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "remote/proxyd/config/nearest.hpp"
+#include "util/base/nearest.hpp"
 
 #include <gtest/gtest.h>
 
-namespace sluice::proxyd {
+namespace sluice {
 namespace {
 
 TEST(Nearest, CountsEdits)
@@ -33,4 +33,4 @@ TEST(Nearest, FindsWhatWasMeant)
 }
 
 } // namespace
-} // namespace sluice::proxyd
+} // namespace sluice

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "remote/proxyd/config/nearest.hpp"
+#pragma once
+
+// For "did you mean": the known word that a misspelt one is nearest to.
 
 #include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
 
-namespace sluice::proxyd {
-namespace {
+namespace sluice {
 
-constexpr size_t beginning_bytes_min = 3;
-constexpr size_t word_bytes_max = 64; // nothing longer is a slip of the pen
-
-} // namespace
-
-size_t edit_distance(std::string_view a, std::string_view b)
+// How many characters are to be put in, taken out, changed, or swapped with the next one,
+// to make one of the other.
+inline size_t edit_distance(std::string_view a, std::string_view b)
 {
     // rows of the table of distances between beginnings: this one and the two before
     std::vector<size_t> before_last(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
@@ -31,15 +32,16 @@ size_t edit_distance(std::string_view a, std::string_view b)
     return row[b.size()];
 }
 
-std::string nearest(std::string_view word, const std::vector<std::string> &known)
+// Empty where none is near enough to be what was meant. What was cut short is near,
+// however much is missing; nothing longer than 64 characters is a slip of the pen.
+inline std::string nearest(std::string_view word, const std::vector<std::string> &known)
 {
-    if (word.empty() || word.size() > word_bytes_max)
+    if (word.empty() || word.size() > 64)
         return {};
     std::string best;
     size_t best_distance = std::max<size_t>(1, word.size() / 3) + 1;
     for (const std::string &candidate : known) {
-        // what was cut short is near, however much is missing
-        bool beginning = word.size() >= beginning_bytes_min && candidate.starts_with(word);
+        bool beginning = word.size() >= 3 && candidate.starts_with(word);
         size_t distance = beginning ? 1 : edit_distance(word, candidate);
         if (distance < best_distance && distance < candidate.size()) {
             best = candidate;
@@ -49,4 +51,4 @@ std::string nearest(std::string_view word, const std::vector<std::string> &known
     return best;
 }
 
-} // namespace sluice::proxyd
+} // namespace sluice
